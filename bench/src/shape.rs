@@ -17,11 +17,11 @@ impl Shape {
     /// All shapes of these thread counts, in the order they run, those together that are held against each
     /// other; one process of one thread is the same in either.
     pub(crate) fn heats(threads: &[usize], processes: bool) -> Vec<Vec<Self>> {
-        let heat = |&count: &usize| {
+        let aging = |&count: &usize| {
             let alone = (processes && count > 1).then_some(Self::Processes(count));
             std::iter::once(Self::Threads(count)).chain(alone).collect()
         };
-        threads.iter().map(heat).collect()
+        threads.iter().map(aging).collect()
     }
 
     /// Threads that are at work at the same time.

@@ -132,15 +132,16 @@ pub(crate) struct LettingGo<'r> {
 /// In the order of the rows.
 pub(crate) fn letting_go(records: &[Record]) -> Vec<LettingGo<'_>> {
     let rows = rows(records).into_iter();
-    let ends = rows.filter(|row| row.phase == "unmount");
-    ends.map(|row| LettingGo {
-        target: row.target,
-        shape: row.shape,
-        phase: row.phase,
-        seconds: 1e6 * row.shape.threads() as f64 / row.median,
-        spread: row.spread,
-    })
-    .collect()
+    let evictions = rows.filter(|row| row.phase == "unmount");
+    evictions
+        .map(|row| LettingGo {
+            target: row.target,
+            shape: row.shape,
+            phase: row.phase,
+            seconds: 1e6 * row.shape.threads() as f64 / row.median,
+            spread: row.spread,
+        })
+        .collect()
 }
 
 /// What readers keep of their speed beside a writer of the same file.

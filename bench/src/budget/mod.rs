@@ -10,7 +10,7 @@ pub(crate) use resident::{Seen, Watch};
 
 use anyhow::{Context, Result, anyhow};
 use holdfast_core::Memory;
-use holdfast_core::budget::{AMPLE, Follower};
+use holdfast_core::budget::{AMPLE, ReclaimThread};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -73,7 +73,7 @@ pub(crate) fn volume_target(text: &str) -> Result<PathBuf> {
 
 /// This process keeps to its budget for as long as this is kept.
 pub(crate) struct Kept {
-    _follower: Option<Follower>,
+    _follower: Option<ReclaimThread>,
 }
 
 /// From now on this process keeps to so many bytes, and counts what it has resident beside what file systems hold, as the
@@ -92,9 +92,9 @@ pub(crate) fn keep(bytes: Bytes) -> Result<Kept> {
         let _ = rustix::thread::disable_transparent_huge_pages(true);
         holdfast_allocator::return_at_once();
     }
-    let follower = memory.follow(holdfast_allocator::trim);
+    let reclaim_thread = memory.follow(holdfast_allocator::trim);
     Ok(Kept {
-        _follower: Some(follower.context("cannot follow the memory of this process")?),
+        _follower: Some(reclaim_thread.context("cannot follow the memory of this process")?),
     })
 }
 

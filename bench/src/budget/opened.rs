@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use holdfast_core::store::{
-    EntryRecord, Failure, Guarantees, InodeRecord, NameRun, Rest, Shared, SharedPages, SpaceReport,
-    SpaceRun, Stamp, WalkInodes, Writes,
+    EntryRecord, Failure, Guarantees, InodeRecord, Lsn, NameRun, Rest, Shared, SharedPages,
+    SpaceReport, SpaceRun, WalkInodes, Writes,
 };
 use holdfast_core::{FileSystem, Memory, Options, Store};
 use holdfast_device::{BlockDevice, FileDevice, FileOptions, ReadRequest, WriteRequest};
@@ -215,7 +215,7 @@ impl<S: Store> Store for CountedLoads<S> {
         self.0.space()
     }
 
-    fn commit(&self, upto: Option<Stamp>) -> Answer<()> {
+    fn commit(&self, upto: Option<Lsn>) -> Answer<()> {
         self.0.commit(upto)
     }
 

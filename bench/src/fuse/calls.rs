@@ -92,7 +92,7 @@ pub(crate) struct Client {
     /// There from the start.
     standing: Vec<CString>,
     /// Made before a batch that removes them.
-    doomed: Vec<CString>,
+    freeing: Vec<CString>,
     /// Made by a batch.
     fresh: Vec<CString>,
     page: Box<Page>,
@@ -117,7 +117,7 @@ impl Client {
             data: data_file(&dir)?,
             dir,
             standing: names('s')?,
-            doomed: names('u')?,
+            freeing: names('u')?,
             fresh: names('n')?,
             page: Box::new(Page([0; PAGE])),
         };
@@ -131,7 +131,7 @@ impl Client {
     /// The first call that failed.
     pub(crate) fn step(&mut self, step: Step) -> Result<u64> {
         match step {
-            Step::Prepare(op) if op.prepares() => self.make_all(&self.doomed),
+            Step::Prepare(op) if op.prepares() => self.make_all(&self.freeing),
             Step::Clear(op) if op.leaves() => each(&self.fresh, |name| {
                 unless(unlinkat(&self.dir, name, AtFlags::empty()), Errno::NOENT)
             }),
@@ -152,7 +152,7 @@ impl Client {
                 Ok(())
             }),
             Op::Create => each(&self.fresh, |name| self.make(name)),
-            Op::Unlink => each(&self.doomed, |name| unlinkat(dir, name, AtFlags::empty())),
+            Op::Unlink => each(&self.freeing, |name| unlinkat(dir, name, AtFlags::empty())),
             Op::Read4k => self.read(),
         }
     }

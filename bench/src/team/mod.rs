@@ -101,8 +101,8 @@ impl<C: Serialize> Team<C> {
     /// # Errors
     /// If one could not remove what it had made; it has told why on standard error.
     pub(crate) fn dismiss(mut self) -> Result<()> {
-        let mut ends: Vec<Result<()>> = self.workers.iter_mut().map(Worker::end).collect();
-        ends.drain(..).collect()
+        let mut evictions: Vec<Result<()>> = self.workers.iter_mut().map(Worker::end).collect();
+        evictions.drain(..).collect()
     }
 }
 

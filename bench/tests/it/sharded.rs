@@ -74,13 +74,13 @@ fn rounds_are_interleaved_and_every_phase_meets_every_file() {
     for round in [1, 2] {
         // Threads and processes take turns at each phase.
         let heats = [vec![(1, None)], vec![(2, None), (2, Some(2))]];
-        for heat in &heats {
+        for aging in &heats {
             for target in ["mem:", &dir] {
                 // A kernel has no call that meets all inodes, and its end is not ours to bring.
                 let own = ["iterate", "unmount"];
                 let offered = |phase: &&str| target == "mem:" || !own.contains(phase);
                 for phase in phases.into_iter().filter(offered) {
-                    let runs = heat.iter();
+                    let runs = aging.iter();
                     expected.extend(
                         runs.map(|&(threads, processes)| {
                             (round, threads, processes, target, phase)

@@ -16,7 +16,6 @@ use std::fmt;
 use std::ops::Range;
 
 mod absent;
-mod apart;
 mod change;
 mod copy;
 mod fallocate;
@@ -27,13 +26,14 @@ mod read;
 mod seek;
 #[cfg(test)]
 mod tests;
+mod unwritten;
 mod write;
 
-use apart::Apart;
 pub use flight::{Flight, Missing};
 pub use heat::Unused;
 pub use pieces::{Piece, Pieces};
 pub use read::Contended;
+use unwritten::Unwritten;
 
 /// The cached content of one regular file.
 ///
@@ -42,7 +42,7 @@ pub use read::Contended;
 /// the owner can bring them from, see [`PagesLock::forget`]). The size of the file is
 /// not kept here; it must be an atomic of the owner, who must see to this:
 ///
-/// - Nobody reads an absent page, or writes a part of one, before it was [brought](PagesLock::bring);
+/// - Nobody reads an absent page, or writes a part of one, before it was [brought](PagesLock::populate);
 ///   readers without the lock ask the owner whether there are any.
 /// - The size changes **after** the pages and under the same [`PagesLock`], in either direction.
 ///   Then no read sees a byte behind the size, or the bytes of one state with the size of another.
@@ -58,7 +58,7 @@ pub use read::Contended;
 /// 4096 bytes, and so has a page that is written far from all others, as long as that is not written on.
 #[repr(transparent)]
 pub struct Pages {
-    frames: Frames<Apart>,
+    frames: Frames<Unwritten>,
 }
 
 const _: () = assert!(size_of::<Pages>() == 16, "an empty file's pages grew");
@@ -68,7 +68,7 @@ const _: () = assert!(size_of::<Pages>() == 16, "an empty file's pages grew");
 /// Readers see a change whole or not at all. One that takes more than a single store keeps them
 /// from seeing anything until this is dropped, the size included; they then wait for the lock.
 pub struct PagesLock<'a> {
-    frames: FramesLock<'a, Apart>,
+    frames: FramesLock<'a, Unwritten>,
 }
 
 /// Bytes of a page.
@@ -162,13 +162,13 @@ impl PagesLock<'_> {
     /// What is held, in constant time.
     fn held(&self) -> Held {
         let totals = self.frames.totals();
-        let apart = self.frames.side().map_or(0, |apart| {
-            size_of::<Apart>() as u64 + apart.entries() * ENTRY_BYTES
+        let unwritten = self.frames.side().map_or(0, |unwritten| {
+            size_of::<Unwritten>() as u64 + unwritten.entries() * ENTRY_BYTES
         });
         Held {
             pages: totals.frames + totals.note,
             frames: totals.frames,
-            bytes: totals.bytes + apart,
+            bytes: totals.bytes + unwritten,
         }
     }
 

@@ -8,7 +8,7 @@ use holdfast_cache::PAGE_SIZE;
 use holdfast_sync::epoch;
 
 use crate::FileSystem;
-use crate::ends::Ends;
+use crate::evictions::Evictions;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::inodes::{InodeWalk, Visit};
@@ -103,7 +103,7 @@ impl FileSystem {
             // All at once: the end of an inode makes records of its neighbours that were read before
             // it out of date, which would then be read one by one.
             shown.drain(..).for_each(|node| core.put(node));
-            let ends = core.ends.snapshot();
+            let evictions = core.evictions.snapshot();
             walk.walk(scan.after, BATCH, &mut run)?;
             scan.done = run.is_empty();
             for record in &run {
@@ -117,10 +117,12 @@ impl FileSystem {
                 scan.after = record.ino;
                 let node = match core.index.get(record.ino.0) {
                     Some(inode) => Ok(Node::new(inode)),
-                    None => match core.take_in(record, Ends::of(&ends, record.ino), true)? {
-                        Some(node) => Ok(node),
-                        None => core.load(record.ino, true),
-                    },
+                    None => {
+                        match core.take_in(record, Evictions::of(&evictions, record.ino), true)? {
+                            Some(node) => Ok(node),
+                            None => core.load(record.ino, true),
+                        }
+                    }
                 };
                 let node = match node {
                     Ok(node) => node,
@@ -150,9 +152,9 @@ impl FileSystem {
         let walk = self.core.store.walk();
         let cuts = walk.map_or_else(|| Ok(Vec::new()), |walk| walk.split(parts))?;
         let begins = [Ino(0)].into_iter().chain(cuts.iter().copied());
-        let ends = cuts.iter().copied().chain([Ino(u64::MAX)]);
+        let evictions = cuts.iter().copied().chain([Ino(u64::MAX)]);
         let scans = begins
-            .zip(ends)
+            .zip(evictions)
             .map(|(after, upto)| Bulkstat::between(after, upto));
         Ok(scans.collect())
     }

@@ -1,6 +1,6 @@
 //! Uses that were turned into numbers, and are given back by number: a kernel's, of a mount.
 //!
-//! They are counted by the inode while it is in memory, else beside (`ends.rs`).
+//! They are counted by the inode while it is in memory, else beside (`evictions.rs`).
 
 use crate::FileSystem;
 use crate::file_system::Core;
@@ -15,8 +15,8 @@ impl FileSystem {
     ///
     /// More than were taken are ignored: a front end's kernel is not believed.
     pub fn forget(&self, ino: Ino, count: u64) {
-        if let Some(doomed) = self.core.ends.forget(&self.core.index, ino, count) {
-            self.core.end(doomed);
+        if let Some(freeing) = self.core.evictions.forget(&self.core.index, ino, count) {
+            self.core.end(freeing);
         }
         if self.core.coherence.is_some() {
             self.core.let_go_unless_known(ino);
@@ -27,7 +27,7 @@ impl FileSystem {
     /// `false` of one that is used so throughout.
     #[must_use]
     pub fn is_known_by_number(&self, ino: Ino) -> bool {
-        self.core.ends.may_be_held(&self.core.index, ino)
+        self.core.evictions.may_be_held(&self.core.index, ino)
     }
 
     /// Shows every inode of which a use was turned into a number ([`Node::into_raw`](crate::Node::into_raw)) that was not given back, in memory or
@@ -35,10 +35,10 @@ impl FileSystem {
     /// back meanwhile may be shown twice.
     pub fn each_known_by_number(&self, mut visit: impl FnMut(Ino, u64)) {
         // What comes back meanwhile was shown before, and what goes is afterwards.
-        self.core.ends.each(&mut visit);
+        self.core.evictions.each(&mut visit);
         let held = self.core.held_in_memory();
         held.into_iter().for_each(|(ino, uses)| visit(ino, uses));
-        self.core.ends.each(&mut visit);
+        self.core.evictions.each(&mut visit);
     }
 
     /// Gives back all uses that were turned into numbers: for when the front end that had them is gone.
@@ -46,7 +46,7 @@ impl FileSystem {
         // Again, for what went from memory, or came back, between one look and the other. Counts that reached their maximum
         // stay for ever.
         for _ in 0..FORGET_ROUNDS {
-            let away = self.core.ends.forget_all();
+            let away = self.core.evictions.forget_all();
             let held = self.core.held_in_memory();
             for (ino, _) in &held {
                 self.forget(*ino, u64::MAX);

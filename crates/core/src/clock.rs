@@ -101,7 +101,7 @@ impl Lately {
 
     /// The day before the time remembered, if that will do once more.
     #[inline(always)]
-    fn remembered(&self) -> Option<Time> {
+    fn evicted_uses(&self) -> Option<Time> {
         let (left, none) = self.left.get().overflowing_sub(1);
         self.left.set(left);
         (!none).then(|| self.day_ago.get())
@@ -132,7 +132,7 @@ pub(crate) fn day_before(time: Time) -> Time {
 /// times as it has asked in that second, and 63 times at most. Whoever asks seldom is told what is true.
 #[inline(always)]
 pub(crate) fn day_ago() -> Time {
-    match LATELY.with(Lately::remembered) {
+    match LATELY.with(Lately::evicted_uses) {
         Some(time) => time,
         None => ask(),
     }
@@ -166,7 +166,7 @@ mod tests {
     fn who_asks_often_is_told_what_was_true_within_a_second_as_often_as_he_asked_before() {
         let (lately, time) = (Lately::never(), Cell::new(Time(5 * SOON)));
         let told = || {
-            let answer = lately.remembered().unwrap_or_else(|| {
+            let answer = lately.evicted_uses().unwrap_or_else(|| {
                 lately.remember(time.get());
                 day_before(time.get())
             });
@@ -184,11 +184,11 @@ mod tests {
             assert!(in_vain <= asked.min(ANSWERS_MAX), "{asked}");
         }
         // From now on he asks seldom.
-        let late = (0..1000).filter(|_| {
+        let lazytime = (0..1000).filter(|_| {
             pass(SOON + 1);
             !told()
         });
-        assert!(late.count() <= ANSWERS_MAX as usize);
+        assert!(lazytime.count() <= ANSWERS_MAX as usize);
         pass(SOON + 1);
         assert!(told());
         pass(-10 * SOON);

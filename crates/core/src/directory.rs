@@ -27,8 +27,8 @@ use holdfast_dirindex::{Catalog, InsertError, Item};
 use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
 
+use crate::lookup_hints;
 use crate::numbers::Chunk;
-use crate::trails;
 use crate::types::{Errno, FileType, Ino};
 
 pub(crate) use loaded::Loaded;
@@ -120,8 +120,10 @@ impl Directory {
         if seen.place() != Place::Whole {
             return self.look_at_known(name, seen);
         }
-        let found = trails::with(&self.catalog, |trail| {
-            self.catalog.get_along(name, trail, guard).map(Entry::of)
+        let found = lookup_hints::with(&self.catalog, |lookup_hint| {
+            self.catalog
+                .get_along(name, lookup_hint, guard)
+                .map(Entry::of)
         });
         match found {
             Some(entry) => Known::Found(entry),
@@ -150,8 +152,10 @@ impl Directory {
     /// What the name led to when the store was asked last, whatever the [place](Place) of the names is.
     pub(crate) fn find_in_catalog(&self, name: &[u8]) -> Option<Entry> {
         let guard = epoch::pin();
-        trails::with(&self.catalog, |trail| {
-            self.catalog.get_along(name, trail, &guard).map(Entry::of)
+        lookup_hints::with(&self.catalog, |lookup_hint| {
+            self.catalog
+                .get_along(name, lookup_hint, &guard)
+                .map(Entry::of)
         })
     }
 

@@ -24,7 +24,7 @@ impl FileSystem {
             return Err(Errno::EINVAL);
         }
         self.core.alive()?;
-        self.core.enrolment.place().watch();
+        self.core.registration.place().watch();
         self.core.policy.watched();
         let watch = self.core.watches.add(node.ino(), mask);
         // Whoever releases all watches has made his mark before: either this one was among them,
@@ -38,7 +38,7 @@ impl Core {
     /// Something happened to an inode: its own watchers hear it, and those of the directory of
     /// the name it got last. The caller holds no lock of that directory.
     #[inline]
-    pub(crate) fn happened(&self, inode: &Inode, mask: EventMask) {
+    pub(crate) fn notify_event(&self, inode: &Inode, mask: EventMask) {
         if self.watches.is_used() {
             self.tell_watchers(inode, mask);
         }
@@ -91,7 +91,7 @@ impl Core {
     }
 
     /// Something happened to a name of a directory.
-    pub(crate) fn name_happened(
+    pub(crate) fn notify_name(
         &self,
         dir: Ino,
         mask: EventMask,

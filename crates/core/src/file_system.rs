@@ -1,6 +1,6 @@
 //! One file system: the inode table, the store behind it, and what all operations share.
 //!
-//! *Locking.* `shape` first of all, and only by renames between two directories; then the
+//! *Locking.* `rename_lock` first of all, and only by renames between two directories; then the
 //! locks of inodes; the inode table's shards, watch queues and the store come last. The whole
 //! order stands in `docs/locking.md`.
 
@@ -15,10 +15,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::coherence::Coherence;
-use crate::ends::Ends;
+use crate::evictions::Evictions;
 use crate::inode::{Content, Extension, Inode, Known, Meta, Numbered as _, Object};
-use crate::late::Late;
+use crate::lazytime::Lazytime;
 use crate::locks::LockGraph;
+use crate::log_order::{self, HasTurn as _, Taken};
 use crate::node::Node;
 use crate::numbers::Numbers;
 use crate::observer::Observer;
@@ -27,14 +28,13 @@ use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
 use crate::readahead::Readahead;
 use crate::reclaim::Reclaim;
-use crate::registry::{Announced, Enrolment};
-use crate::shape::Shape;
+use crate::registry::{Announced, Registration};
+use crate::rename_lock::RenameLock;
 use crate::space::FileSpace;
 use crate::store::{
-    Behind, Change, Failure, Grant, Intent, MemoryLimits, MemoryStore, NothingBehind, PageOf,
-    Reservation, Space, Stamp, Store, Through, Writes, kept_bytes,
+    Behind, Change, Failure, Grant, Intent, Lsn, MemoryLimits, MemoryStore, NothingBehind, PageOf,
+    Reservation, Space, Store, Through, Writes, kept_bytes,
 };
-use crate::turns::{self, HasTurn as _, Taken};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::unmapped::Unmapped;
 use crate::watch::WatchRegistry;
@@ -77,14 +77,14 @@ pub(crate) struct Core {
     pub(crate) root: OnceBox<Node>,
     pub(crate) numbers: Numbers,
     /// What keeps loads from bringing back the past.
-    pub(crate) ends: Ends,
+    pub(crate) evictions: Evictions,
     /// Of a store that others may change, and that numbers its inodes.
     pub(crate) coherence: Option<Box<Coherence>>,
     pub(crate) readahead: Readahead,
     /// Access times that have not reached the store.
-    pub(crate) late: Late,
+    pub(crate) lazytime: Lazytime,
     /// Held by a rename between directories.
-    pub(crate) shape: Shape,
+    pub(crate) rename_lock: RenameLock,
     pub(crate) watches: WatchRegistry,
     pub(crate) lock_graph: LockGraph,
     pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
@@ -96,7 +96,7 @@ pub(crate) struct Core {
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
     /// How orphans find their way back here. The last to go: inodes carry its number.
-    pub(crate) enrolment: Enrolment,
+    pub(crate) registration: Registration,
 }
 
 impl FileSystem {
@@ -143,11 +143,11 @@ impl FileSystem {
             } else {
                 Numbers::after(last)
             },
-            ends: Ends::new(),
+            evictions: Evictions::new(),
             coherence: Coherence::of(&*store),
             readahead: Readahead::default(),
-            late: Late::default(),
-            shape: Shape::new(),
+            lazytime: Lazytime::default(),
+            rename_lock: RenameLock::new(),
             watches: WatchRegistry::new(),
             lock_graph: LockGraph::new(),
             observer: RwLock::new(None),
@@ -160,7 +160,7 @@ impl FileSystem {
             store,
             behind,
             through,
-            enrolment: Enrolment::new()?,
+            registration: Registration::new()?,
         });
         if core.coherence.as_ref().is_some_and(|it| it.is_dated()) {
             core.policy.dated();
@@ -170,7 +170,7 @@ impl FileSystem {
             core.store.join(&core.reclaim.memory);
             core.join_memory();
         }
-        let announced = core.enrolment.announce(Arc::downgrade(&core));
+        let announced = core.registration.announce(Arc::downgrade(&core));
         let fs = Self {
             core,
             announced: Arc::new(announced),
@@ -237,7 +237,7 @@ impl FileSystem {
     pub fn node(&self, ino: Ino) -> Result<Node> {
         let added = self.core.added_so_far();
         let node = self.core.node(ino);
-        self.core.relieve_inodes_since(added);
+        self.core.shrink_inodes_since(added);
         node
     }
 
@@ -251,10 +251,10 @@ impl FileSystem {
             names: count(&core.names),
             pages: core.cache.pages(),
             bytes: core.cache.bytes(),
-            open_files: core.enrolment.place().open_files(),
+            open_files: core.registration.place().open_files(),
             watches: core.watches.count() as u64,
             locks: core.lock_graph.held(),
-            inodes_away: core.ends.away().inodes,
+            inodes_away: core.evictions.away().inodes,
             statahead_issued: count(&core.readahead.issued),
             statahead_used: count(&core.reclaim.epochs.met),
             statahead_wasted: count(&core.readahead.wasted),
@@ -383,7 +383,7 @@ impl Core {
         meta.size = inode::directory_size(0);
         let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
         let extension = Extension::of(content, None);
-        let fs = self.enrolment.number();
+        let fs = self.registration.number();
         let root = Object::new(fs, FileType::Directory, &meta, extension, Known::All);
         let root = Prepared::new(root);
         let root = self.publish(Ino::ROOT, root, Check::Nothing, &mut reservation)?;
@@ -422,7 +422,7 @@ impl Core {
             if !self.pinned && node.inode().is_unborn() {
                 return Err(Errno::ESTALE);
             }
-            if node.inode().is_doomed() {
+            if node.inode().is_marked_freeing() {
                 self.keep(&node);
             }
             return Ok(Some(node));
@@ -512,16 +512,16 @@ impl Core {
         whose: [&Inode; N],
         batch: &[Change<'_>],
     ) -> Result<()> {
-        self.apply_in(self.turns(whose), reservation, whose, batch)
+        self.apply_in(self.log_order(whose), reservation, whose, batch)
     }
 
-    /// As [`Core::apply`], by a caller that has [the turns](Self::turns) of these inodes already.
+    /// As [`Core::apply`], by a caller that has [the turns](Self::log_order) of these inodes already.
     ///
     /// # Errors
     /// Those of `apply`.
     pub(crate) fn apply_in<const N: usize>(
         &self,
-        turns: Option<Taken<'_, N>>,
+        log_order: Option<Taken<'_, N>>,
         reservation: &mut Reservation<'_>,
         whose: [&Inode; N],
         batch: &[Change<'_>],
@@ -538,32 +538,35 @@ impl Core {
             true => Scope::of(batch),
             false => Scope::Inodes,
         };
-        self.in_turn(turns, scope, || {
+        self.in_log_order(log_order, scope, || {
             hand_over(&whose, batch, |batch| self.behind.apply(held, batch))
         })
     }
 
     /// Takes the turns of these inodes, to hand over their attributes; before what these say with another change (a size, a
-    /// count of links) changes in memory: see [`turns`]. `None` with a store that pins everything, which is told nothing.
+    /// count of links) changes in memory: see [`log_order`]. `None` with a store that pins everything, which is told nothing.
     #[inline]
-    pub(crate) fn turns<'t, const N: usize>(&self, whose: [&'t Inode; N]) -> Option<Taken<'t, N>> {
-        (!self.pinned).then(|| turns::take(whose))
+    pub(crate) fn log_order<'t, const N: usize>(
+        &self,
+        whose: [&'t Inode; N],
+    ) -> Option<Taken<'t, N>> {
+        (!self.pinned).then(|| log_order::take(whose))
     }
 
     /// As [`Core::apply`], by `hand_over`, which finds out what the attributes are in [these
-    /// turns](Self::turns). `scope`: what the changes are about. Not for stores that pin
+    /// turns](Self::log_order). `scope`: what the changes are about. Not for stores that pin
     /// everything.
     ///
     /// # Errors
     /// Those of `apply`.
-    pub(crate) fn in_turn<const N: usize>(
+    pub(crate) fn in_log_order<const N: usize>(
         &self,
-        turns: Option<Taken<'_, N>>,
+        log_order: Option<Taken<'_, N>>,
         scope: Scope,
-        hand_over: impl FnOnce() -> Result<Stamp>,
+        hand_over: impl FnOnce() -> Result<Lsn>,
     ) -> Result<()> {
         let handed_over = hand_over();
-        drop(turns);
+        drop(log_order);
         self.settle(handed_over, scope)
     }
 
@@ -583,7 +586,7 @@ impl Core {
             return Ok(());
         }
         let written = |batch: &[Change<'_>]| self.accept_written(held, batch, page);
-        self.in_turn(turn, Scope::Inodes, || hand_over(&[whose], batch, written))
+        self.in_log_order(turn, Scope::Inodes, || hand_over(&[whose], batch, written))
     }
 
     /// Hands writes to one file over: a store that can keeps its pages, any other copies what was written.
@@ -596,7 +599,7 @@ impl Core {
         held: &mut Grant,
         batch: &[Change<'_>],
         page: &PageOf<'_>,
-    ) -> Result<Stamp> {
+    ) -> Result<Lsn> {
         match self.store.pages() {
             Some(pages) => pages.apply_written(held, batch, page),
             None => self.behind.apply(held, batch),
@@ -628,10 +631,10 @@ impl Core {
         self.policy.sync() || scope == Scope::Names && self.policy.dirsync()
     }
 
-    fn settle(&self, handed_over: Result<Stamp>, scope: Scope) -> Result<()> {
-        let applied = handed_over.and_then(|stamp| {
+    fn settle(&self, handed_over: Result<Lsn>, scope: Scope) -> Result<()> {
+        let applied = handed_over.and_then(|lsn| {
             if self.waits_for(scope) {
-                self.store.commit(Some(stamp))
+                self.store.commit(Some(lsn))
             } else {
                 Ok(())
             }
@@ -664,8 +667,8 @@ impl Scope {
 fn hand_over(
     whose: &[&Inode],
     batch: &[Change<'_>],
-    apply: impl FnOnce(&[Change<'_>]) -> Result<Stamp>,
-) -> Result<Stamp> {
+    apply: impl FnOnce(&[Change<'_>]) -> Result<Lsn>,
+) -> Result<Lsn> {
     if batch.iter().all(|change| is_latest(whose, change)) {
         return apply(batch);
     }
@@ -708,7 +711,7 @@ fn value(whose: &[&Inode], change: &Change<'_>) -> Option<Option<Arc<[u8]>>> {
     };
     let inode = whose.iter().find(|inode| inode.ino() == *ino)?;
     let guard = epoch::pin();
-    Some(inode::value(inode.view(&guard).rare, name))
+    Some(inode::value(inode.view(&guard).extra_attrs, name))
 }
 
 /// A change with the attributes of this moment. Changes of one inode's attributes are made one

@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicU64;
 
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::directory::Directory;
-use crate::ends::{self, Ends};
+use crate::evictions::{self, Evictions};
 use crate::file_system::Core;
-use crate::inode::{Content, DirectoryBody, Extension, Known, Meta, Object, Rare};
+use crate::inode::{Content, DirectoryBody, Extension, ExtraAttrs, Known, Meta, Object};
 use crate::node::Node;
 use crate::store::{InodeRecord, Rest, StoredSpace};
 use crate::types::{Errno, FileFlags, FileType, Ino, Result};
@@ -23,7 +23,7 @@ impl Core {
     pub(crate) fn load(&self, ino: Ino, once: bool) -> Result<Node> {
         loop {
             let asked = self.shared().map(|shared| (shared, shared.ask(ino)));
-            let ends = self.ends.lock(ino).count();
+            let evictions = self.evictions.lock(ino).count();
             let mut found = Vec::new();
             self.store.load_inodes(&[ino], &mut found)?;
             let record = found
@@ -31,11 +31,11 @@ impl Core {
                 .find(|record| record.ino == ino)
                 .ok_or_else(|| self.or_gone(Errno::ESTALE))?;
             let object = self.build(&record);
-            if let Some((node, made)) = self.take_in_built(&record, object, ends, once)? {
+            if let Some((node, made)) = self.take_in_built(&record, object, evictions, once)? {
                 if let Some((shared, at)) = asked {
                     self.date(shared, node.inode(), &record, at, made)?;
                 }
-                if !once && node.inode().is_doomed() {
+                if !once && node.inode().is_marked_freeing() {
                     self.keep(&node);
                 }
                 return Ok(node);
@@ -56,7 +56,7 @@ impl Core {
     /// # Errors
     /// What the store answers.
     pub(crate) fn bring_ahead(&self, inos: &[Ino], wanted: Option<Ino>) -> Result<()> {
-        let ends = self.ends.snapshot();
+        let evictions = self.evictions.snapshot();
         let mut found = Vec::with_capacity(inos.len());
         self.store.load_inodes(inos, &mut found)?;
         {
@@ -68,7 +68,7 @@ impl Core {
             };
             found.retain(missing);
         }
-        self.take_in_all(&found, &ends, Asked::For(wanted));
+        self.take_in_all(&found, &evictions, Asked::For(wanted));
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl Core {
     pub(crate) fn just_loaded(&self, ino: Ino) -> Option<Node> {
         let node = Node::new(self.index.get(ino.0)?);
         node.inode().touch(&self.reclaim.epochs);
-        if node.inode().is_doomed() {
+        if node.inode().is_marked_freeing() {
             self.keep(&node);
         }
         Some(node)
@@ -95,23 +95,28 @@ impl Core {
         }
         missing.sort_unstable();
         missing.dedup();
-        let ends = self.ends.snapshot();
+        let evictions = self.evictions.snapshot();
         let mut found = Vec::with_capacity(missing.len());
         if self.store.load_inodes(&missing, &mut found).is_ok() {
-            self.take_in_all(&found, &ends, Asked::ForAll);
+            self.take_in_all(&found, &evictions, Asked::ForAll);
         }
     }
 
     /// Makes loaded inodes known, as far as that goes: not what came too late, or cannot be built.
-    /// `ends`: from before they were read.
-    fn take_in_all(&self, found: &[InodeRecord], ends: &[u64; ends::SHARDS], asked: Asked) {
+    /// `evictions`: from before they were read.
+    fn take_in_all(
+        &self,
+        found: &[InodeRecord],
+        evictions: &[u64; evictions::SHARDS],
+        asked: Asked,
+    ) {
         let mut parts = self.parts_of(found);
         let mut at = 0;
-        for some in found.chunk_by(|one, other| Ends::share(one.ino, other.ino)) {
+        for some in found.chunk_by(|one, other| Evictions::share(one.ino, other.ino)) {
             let own = parts.get_mut(at..at + some.len()).unwrap_or_default();
             at += some.len();
             let Some(first) = some.first() else { continue };
-            let ends = Ends::of(ends, first.ino);
+            let evictions = Evictions::of(evictions, first.ino);
             let revoked = self.policy.revoked();
             let missing = own.iter().map(Option::is_none);
             let alone = missing.chain(std::iter::repeat(false));
@@ -121,10 +126,10 @@ impl Core {
                 .filter(|(_, alone)| revoked || *alone);
             let alone: Vec<&InodeRecord> = alone.map(|(record, _)| record).collect();
             if !revoked {
-                self.take_in_neighbours(some, own, ends, asked);
+                self.take_in_neighbours(some, own, evictions, asked);
             }
             for record in alone {
-                if let Ok(Some(node)) = self.take_in(record, ends, false) {
+                if let Ok(Some(node)) = self.take_in(record, evictions, false) {
                     self.put(node);
                 }
             }
@@ -158,23 +163,23 @@ impl Core {
         &self,
         some: &[InodeRecord],
         parts: &mut [Option<Parts>],
-        ends: u64,
+        evictions: u64,
         asked: Asked,
     ) {
         let mut ahead = 0;
         {
-            let mut now = self.ends.lock(some[0].ino);
-            if now.count() != ends {
+            let mut now = self.evictions.lock(some[0].ino);
+            if now.count() != evictions {
                 return;
             }
             let mut parts = parts.iter_mut();
             let objects = some.iter().filter_map(|record| {
-                let (content, rare) = match parts.next() {
+                let (content, extra_attrs) = match parts.next() {
                     Some(parts) => parts.take()?,
                     None => (content_of(record), None),
                 };
                 let object = || {
-                    let object = self.object(record, content, rare);
+                    let object = self.object(record, content, extra_attrs);
                     if !asked.is_for(record.ino) {
                         object.ahead();
                     }
@@ -195,21 +200,21 @@ impl Core {
             for record in some {
                 if let Some(node) = self.index.get(record.ino.0).map(Node::new) {
                     // Not its end: `node` is a use.
-                    drop(node.inode().doom());
+                    drop(node.inode().mark_freeing());
                 }
             }
         }
     }
 
-    /// Makes a loaded inode known; `None` if the record may be out of date. `ends`: the count before
+    /// Makes a loaded inode known; `None` if the record may be out of date. `evictions`: the count before
     /// the record was read.
     pub(crate) fn take_in(
         &self,
         record: &InodeRecord,
-        ends: u64,
+        evictions: u64,
         once: bool,
     ) -> Result<Option<Node>> {
-        let taken = self.take_in_built(record, self.build(record), ends, once)?;
+        let taken = self.take_in_built(record, self.build(record), evictions, once)?;
         Ok(taken.map(|(node, _)| node))
     }
 
@@ -217,16 +222,16 @@ impl Core {
     pub(crate) fn take_in_told(
         &self,
         record: &InodeRecord,
-        ends: u64,
+        evictions: u64,
     ) -> Result<Option<(Node, bool)>> {
-        self.take_in_built(record, self.build(record), ends, false)
+        self.take_in_built(record, self.build(record), evictions, false)
     }
 
-    /// Makes each of these known that is not, as far as that goes; returns those, in their order. `ends`: from before they were read.
+    /// Makes each of these known that is not, as far as that goes; returns those, in their order. `evictions`: from before they were read.
     pub(crate) fn take_in_each(
         &self,
         found: &[InodeRecord],
-        ends: &[u64; ends::SHARDS],
+        evictions: &[u64; evictions::SHARDS],
         asked: Asked,
     ) -> Vec<Ino> {
         let mut made = Vec::with_capacity(found.len());
@@ -239,14 +244,17 @@ impl Core {
                 false => parts.next().flatten(),
             };
             // What has none is for callers that ask for it.
-            let Some((content, rare)) = own else { continue };
-            let object = self.object(record, content, rare);
+            let Some((content, extra_attrs)) = own else {
+                continue;
+            };
+            let object = self.object(record, content, extra_attrs);
             let is_ahead = !asked.is_for(record.ino);
             if is_ahead {
                 object.ahead();
             }
-            let ends = Ends::of(ends, record.ino);
-            if let Ok(Some((node, new))) = self.take_in_built(record, Ok(object), ends, false) {
+            let evictions = Evictions::of(evictions, record.ino);
+            if let Ok(Some((node, new))) = self.take_in_built(record, Ok(object), evictions, false)
+            {
                 if new {
                     self.readahead.issued.add(i64::from(is_ahead));
                     made.push(record.ino);
@@ -262,16 +270,16 @@ impl Core {
         &self,
         record: &InodeRecord,
         object: Result<Object>,
-        ends: u64,
+        evictions: u64,
         once: bool,
     ) -> Result<Option<(Node, bool)>> {
         let ino = record.ino;
         let published = {
-            let mut now = self.ends.lock(ino);
+            let mut now = self.evictions.lock(ino);
             // Under the lock nobody else makes it known, so that publishing waits for nobody.
             if self.index.peek(ino.0, &epoch::pin()).is_some() {
                 None
-            } else if now.count() != ends {
+            } else if now.count() != evictions {
                 return Ok(None);
             } else {
                 // What could not be built counts only now: it may have been freed meanwhile.
@@ -286,7 +294,7 @@ impl Core {
         let node = Node::new(inode);
         if once || record.nlink == 0 || self.policy.revoked() {
             // Not its end: `node` is a use.
-            drop(node.inode().doom());
+            drop(node.inode().mark_freeing());
         }
         Ok(Some((node, true)))
     }
@@ -296,10 +304,10 @@ impl Core {
     pub(crate) fn keep(&self, node: &Node) {
         let meta = node.inode().write();
         if meta.nlink > 0 && !self.policy.revoked() {
-            node.inode().spare();
+            node.inode().unmark_freeing();
             // Either this is seen here, or the walk of `FileSystem::revoke` comes later.
             if self.policy.revoked() {
-                drop(node.inode().doom());
+                drop(node.inode().mark_freeing());
             }
         }
     }
@@ -309,13 +317,18 @@ impl Core {
         if record.xattrs || record.kind == FileType::Symlink {
             self.store.load_rests(slice::from_ref(record), &mut rests)?;
         }
-        let (content, rare) = parts(record, rests.pop().unwrap_or_default())?;
-        Ok(self.object(record, content, rare))
+        let (content, extra_attrs) = parts(record, rests.pop().unwrap_or_default())?;
+        Ok(self.object(record, content, extra_attrs))
     }
 
     /// Built in the place where it stays: see [`Prepared`].
     #[inline(always)]
-    fn object(&self, record: &InodeRecord, content: Content, rare: Option<Box<Rare>>) -> Object {
+    fn object(
+        &self,
+        record: &InodeRecord,
+        content: Content,
+        extra_attrs: Option<Box<ExtraAttrs>>,
+    ) -> Object {
         let mut meta = Meta::new(record.perm, record.uid, record.gid, record.ctime);
         meta.nlink = record.nlink;
         meta.size = record.size;
@@ -325,8 +338,8 @@ impl Core {
         meta.home = (record.parent, 0);
         // What this does not know it neither shows nor obeys; a check finds it.
         meta.flags = record.flags & FileFlags::all();
-        let (fs, kind) = (self.enrolment.number(), record.kind);
-        let extension = Extension::of(content, rare);
+        let (fs, kind) = (self.registration.number(), record.kind);
+        let extension = Extension::of(content, extra_attrs);
         let beside = extension.as_ref().map_or(0, |extension| extension.memory());
         self.reclaim.extension_sizes.came(1, beside);
         let known = match record.space == StoredSpace::AS_SIZE && kind == FileType::Regular {
@@ -363,34 +376,34 @@ impl Asked {
 }
 
 /// What an inode is made of beside its record.
-pub(crate) type Parts = (Content, Option<Box<Rare>>);
+pub(crate) type Parts = (Content, Option<Box<ExtraAttrs>>);
 
 /// Builds them of what the store has.
 pub(crate) fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
-    let mut rare = None::<Box<Rare>>;
+    let mut extra_attrs = None::<Box<ExtraAttrs>>;
     for (name, value) in rest.xattrs {
-        let rare = rare.get_or_insert_default();
+        let extra_attrs = extra_attrs.get_or_insert_default();
         match &*name {
-            ACL_ACCESS => rare.acl = Acl::parse(&value)?,
-            ACL_DEFAULT => rare.default_acl = Acl::parse(&value)?,
+            ACL_ACCESS => extra_attrs.acl = Acl::parse(&value)?,
+            ACL_DEFAULT => extra_attrs.default_acl = Acl::parse(&value)?,
             _ => {
-                rare.xattrs.insert(name, value.into());
+                extra_attrs.xattrs.insert(name, value.into());
             }
         }
     }
     if record.kind == FileType::Regular && record.xattrs {
         // It may have space behind its end, and says so as long as it lives.
-        rare.get_or_insert_default();
+        extra_attrs.get_or_insert_default();
     }
     if record.project != 0 {
-        rare.get_or_insert_default().project = record.project;
+        extra_attrs.get_or_insert_default().project = record.project;
     }
     let content = match (record.kind, rest.target) {
         (FileType::Symlink, Some(target)) => Content::Target(target),
         (FileType::Symlink, None) => return Err(Errno::EUCLEAN),
         _ => content_of(record),
     };
-    Ok((content, rare))
+    Ok((content, extra_attrs))
 }
 
 /// The content of an inode of which nothing else has to be loaded now.

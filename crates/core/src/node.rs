@@ -1,6 +1,6 @@
 //! A counted use of an inode.
 
-use holdfast_sync::{Doomed, Ref};
+use holdfast_sync::{Freeing, Ref};
 use std::fmt;
 use std::mem;
 
@@ -53,9 +53,9 @@ impl Node {
     }
 
     /// The end of an inode that has no other use; otherwise the node again.
-    pub(crate) fn into_last(mut self) -> Result<Doomed<Object>, Self> {
+    pub(crate) fn into_last(mut self) -> Result<Freeing<Object>, Self> {
         match self.inode.take().map(Ref::release_last) {
-            Some(Ok(doomed)) => Ok(doomed),
+            Some(Ok(freeing)) => Ok(freeing),
             Some(Err(inode)) => Err(Self::new(inode)),
             None => Err(self),
         }
@@ -94,20 +94,20 @@ impl Node {
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {
-        if let Some(doomed) = self.inode.take().and_then(Ref::release_inline) {
-            end(doomed);
+        if let Some(freeing) = self.inode.take().and_then(Ref::release_inline) {
+            end(freeing);
         }
     }
 }
 
 /// The last use of an orphan went.
 #[cold]
-fn end(doomed: Doomed<Object>) {
+fn end(freeing: Freeing<Object>) {
     // Without its file system there is nothing to settle; the number may be another's by now.
-    if let Some(core) = registry::find(doomed.file_system())
-        && core.holds(&doomed)
+    if let Some(core) = registry::find(freeing.file_system())
+        && core.holds(&freeing)
     {
-        core.end(doomed);
+        core.end(freeing);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::FileSystem;
-use crate::ends::Ends;
+use crate::evictions::Evictions;
 use crate::file_system::Core;
 use crate::reclaim::Observed;
 use crate::types::{Caller, Ino};
@@ -72,7 +72,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn tell_inode(&self, who: &Caller, ino: Ino, data: bool) {
+    pub(crate) fn notify_inode(&self, who: &Caller, ino: Ino, data: bool) {
         self.tell(who, |observer| {
             if self.may_be_kept(observer, ino) {
                 observer.inode_changed(ino, data);
@@ -87,7 +87,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn tell_entry(&self, who: &Caller, dir: Ino, name: &[u8]) {
+    pub(crate) fn notify_entry(&self, who: &Caller, dir: Ino, name: &[u8]) {
         self.tell(who, |observer| {
             if self.may_be_kept(observer, dir) {
                 observer.entry_changed(dir, name);
@@ -102,13 +102,13 @@ impl Core {
         }
         // Pairs with the observer's fence: it read what was changed, or its use is seen here.
         fence(Ordering::SeqCst);
-        self.ends.may_be_held(&self.index, ino)
+        self.evictions.may_be_held(&self.index, ino)
     }
 }
 
 impl Observed for Core {
-    fn ends(&self) -> &Ends {
-        &self.ends
+    fn evictions(&self) -> &Evictions {
+        &self.evictions
     }
 
     fn memory_limit(&self) -> u64 {

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, kept_values};
 use crate::locks::{LockOwner, LockSpace};
-use crate::namespace::{Birth, dangling};
+use crate::namespace::{NewInode, dangling};
 use crate::node::Node;
 use crate::permission::owns;
 use crate::quota::Check;
@@ -126,7 +126,7 @@ impl OpenFile {
             } else {
                 EventMask::CLOSE_NOWRITE
             };
-            core.happened(self.node.inode(), mask);
+            core.notify_event(self.node.inode(), mask);
         }
         if let (true, Some(through)) = (self.through, core.through()) {
             through.close(self.node.ino(), self.is_written_through());
@@ -220,11 +220,11 @@ impl FileSystem {
         if truncate {
             core.writable()?;
             core.resize(who, &node, 0, true)?;
-            core.tell_inode(who, node.ino(), true);
+            core.notify_inode(who, node.ino(), true);
         }
         if let Some(mut file) = through {
             file.seen = true;
-            core.happened(node.inode(), EventMask::OPEN);
+            core.notify_event(node.inode(), EventMask::OPEN);
             return Ok(file);
         }
         Ok(self.opened(node, flags))
@@ -271,8 +271,8 @@ impl FileSystem {
                 Created::Found(node) => return self.open_node(who, node, flags),
                 Created::Made(node) => node,
             };
-            core.tell_entry(who, dir.ino(), name);
-            core.relieve_inodes_since(added);
+            core.notify_entry(who, dir.ino(), name);
+            core.shrink_inodes_since(added);
             return self.made_through(who, node, flags);
         }
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
@@ -284,8 +284,8 @@ impl FileSystem {
         };
         let existing = match known {
             Err(Errno::ENOENT) => {
-                let birth = Birth::of(FileType::Regular, perm);
-                let reserved = core.reserve_birth(dir, Some(name), &birth);
+                let new_inode = NewInode::of(FileType::Regular, perm);
+                let reserved = core.reserve_new_inode(dir, Some(name), &new_inode);
                 let (node, made) = {
                     let mut names = core.lock_name(dir, body, name)?;
                     match names.seek(name) {
@@ -293,14 +293,15 @@ impl FileSystem {
                         // Somebody was faster. Under the lock, or it could be gone again.
                         Some(entry) => (core.node(entry.ino).map_err(dangling)?, false),
                         None => {
-                            let made = core.make_in(who, dir, &mut names, name, birth, reserved)?;
+                            let made =
+                                core.make_in(who, dir, &mut names, name, new_inode, reserved)?;
                             (made, true)
                         }
                     }
                 };
                 if made {
-                    core.tell_entry(who, dir.ino(), name);
-                    core.relieve_inodes_since(added);
+                    core.notify_entry(who, dir.ino(), name);
+                    core.shrink_inodes_since(added);
                     return Ok(self.opened(node, flags));
                 }
                 node
@@ -335,14 +336,14 @@ impl FileSystem {
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
-        let birth = Birth::of(FileType::Regular, perm);
+        let new_inode = NewInode::of(FileType::Regular, perm);
         if let Some(through) = core.through() {
             let linkable = !flags.contains(OpenFlags::EXCLUSIVE);
-            let node = through.make_unnamed(who, dir, birth, linkable)?;
+            let node = through.make_unnamed(who, dir, new_inode, linkable)?;
             return self.made_through(who, node, flags);
         }
-        let mut reservation = core.reserve_birth(dir, None, &birth)?;
-        let inode = core.conceive(who, dir, clock::change(), 0, birth)?;
+        let mut reservation = core.reserve_new_inode(dir, None, &new_inode)?;
+        let inode = core.allocate_inode(who, dir, clock::change(), 0, new_inode)?;
         // Nobody has locked the names, and it may get one anywhere.
         let ino = core.numbers.deal();
         {
@@ -352,11 +353,11 @@ impl FileSystem {
         }
         let node = core.publish(ino, inode, Check::of(who), &mut reservation)?;
         // Not its end: `node` is a use.
-        drop(node.inode().doom());
+        drop(node.inode().mark_freeing());
         if core.pinned {
             reservation.keep_only(kept_values(node.inode()));
         } else {
-            core.record_birth(&mut reservation, dir, &node, None, None)?;
+            core.record_new_inode(&mut reservation, dir, &node, None, None)?;
         }
         Ok(self.opened(node, flags))
     }
@@ -396,7 +397,7 @@ impl FileSystem {
     // Inlined, as are its callees: the value is built in the place where it stays.
     #[inline(always)]
     fn opened(&self, node: Node, flags: OpenFlags) -> OpenFile {
-        self.core.happened(node.inode(), EventMask::OPEN);
+        self.core.notify_event(node.inode(), EventMask::OPEN);
         self.open_file(node, flags)
     }
 
@@ -420,7 +421,7 @@ impl FileSystem {
         node.inode().touch_with_content(epochs);
         OpenFile {
             listing_end: AtomicU64::new(Listing::NO_END),
-            opened: Opened::at(self.core.enrolment.place()),
+            opened: Opened::at(self.core.registration.place()),
             node,
             flags: AtomicI32::new(kept.bits()),
             seen: true,

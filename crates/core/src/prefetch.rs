@@ -79,7 +79,7 @@ impl FileSystem {
             }
             passed += some;
         }
-        core.relieve_inodes_since(added);
+        core.shrink_inodes_since(added);
         Ok(passed)
     }
 }

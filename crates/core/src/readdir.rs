@@ -154,7 +154,7 @@ impl FileSystem {
                 }
             })
         });
-        core.relieve_inodes_since(added);
+        core.shrink_inodes_since(added);
         listed.and(over)
     }
 
@@ -242,7 +242,7 @@ impl FileSystem {
         if !flags.contains(OpenFlags::NOATIME) {
             core.accessed(node.inode());
         }
-        core.happened(node.inode(), EventMask::ACCESS);
+        core.notify_event(node.inode(), EventMask::ACCESS);
         Ok(())
     }
 }

@@ -9,11 +9,11 @@ use holdfast_sync::epoch;
 use crate::FileSystem;
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, Rare, View, kept_acl};
+use crate::inode::{ExtraAttrs, Inode, Numbered as _, View, kept_acl};
+use crate::log_order::Taken;
 use crate::node::Node;
 use crate::permission::{in_group_or_capable, owns};
 use crate::store::{Change, Class, InodeRecord, Intent, Reservation, Space};
-use crate::turns::Taken;
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
 
@@ -41,8 +41,8 @@ impl FileSystem {
         if let Some(acl) = acl_of(node, &view, name)? {
             return acl.map(acl::to_xattr).ok_or(Errno::ENODATA);
         }
-        let rare = view.rare.ok_or(Errno::ENODATA)?;
-        let value = rare.xattrs.get(name).ok_or(Errno::ENODATA)?;
+        let extra_attrs = view.extra_attrs.ok_or(Errno::ENODATA)?;
+        let value = extra_attrs.xattrs.get(name).ok_or(Errno::ENODATA)?;
         Ok(Box::from(&**value))
     }
 
@@ -75,8 +75,8 @@ impl FileSystem {
                 None => core.put_xattr(node, name, value, how)?,
             }
         }
-        core.happened(node.inode(), EventMask::ATTRIB);
-        core.tell_inode(who, node.ino(), false);
+        core.notify_event(node.inode(), EventMask::ATTRIB);
+        core.notify_inode(who, node.ino(), false);
         Ok(())
     }
 
@@ -95,16 +95,16 @@ impl FileSystem {
             names.extend_from_slice(name);
             names.push(0);
         };
-        let Some(rare) = node.inode().view(&guard).rare else {
+        let Some(extra_attrs) = node.inode().view(&guard).extra_attrs else {
             return Ok(names);
         };
-        if rare.acl.is_some() {
+        if extra_attrs.acl.is_some() {
             push(ACL_ACCESS);
         }
-        if rare.default_acl.is_some() {
+        if extra_attrs.default_acl.is_some() {
             push(ACL_DEFAULT);
         }
-        for name in rare.xattrs.keys() {
+        for name in extra_attrs.xattrs.keys() {
             if !name.starts_with(b"trusted.") || who.caps.contains(Caps::SYS_ADMIN) {
                 push(name);
             }
@@ -135,8 +135,8 @@ impl FileSystem {
                 None => core.take_xattr(node, name)?,
             }
         }
-        core.happened(node.inode(), EventMask::ATTRIB);
-        core.tell_inode(who, node.ino(), false);
+        core.notify_event(node.inode(), EventMask::ATTRIB);
+        core.notify_inode(who, node.ino(), false);
         Ok(())
     }
 }
@@ -156,8 +156,8 @@ fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn holds(rare: Option<&Rare>, name: &[u8]) -> bool {
-    rare.is_some_and(|rare| rare.xattrs.contains_key(name))
+fn holds(extra_attrs: Option<&ExtraAttrs>, name: &[u8]) -> bool {
+    extra_attrs.is_some_and(|extra_attrs| extra_attrs.xattrs.contains_key(name))
 }
 
 /// The ACL that this attribute is; the outer `None`: it is no ACL.
@@ -228,17 +228,19 @@ impl Core {
         let intent = Intent::default().records(1);
         let reserved = self.reserve(&intent.value(name.len() + value.len()));
         let mut reservation;
-        let turn = self.turns([node.inode()]);
+        let turn = self.log_order([node.inode()]);
         let record = {
             let mut meta = node.inode().write();
-            let held = meta.with_rare(|rare| holds(rare, name));
+            let held = meta.with_extra_attrs(|extra_attrs| holds(extra_attrs, name));
             match how {
                 XattrSet::Create if held => return Err(Errno::EEXIST),
                 XattrSet::Replace if !held => return Err(Errno::ENODATA),
                 _ => {}
             }
-            let total = meta.with_rare(|rare| {
-                let all = rare.into_iter().flat_map(|rare| &rare.xattrs);
+            let total = meta.with_extra_attrs(|extra_attrs| {
+                let all = extra_attrs
+                    .into_iter()
+                    .flat_map(|extra_attrs| &extra_attrs.xattrs);
                 let others = all.filter(|(other, _)| ***other != *name);
                 others
                     .map(|(name, value)| name.len() + value.len())
@@ -248,7 +250,7 @@ impl Core {
                 return Err(Errno::ENOSPC);
             }
             reservation = reserved?;
-            if let Some(gone) = meta.rare().xattrs.insert(name.into(), value.into()) {
+            if let Some(gone) = meta.extra_attrs().xattrs.insert(name.into(), value.into()) {
                 self.release_kept(name.len() + gone.len());
             }
             meta.ctime = node.inode().time_of_change();
@@ -266,13 +268,13 @@ impl Core {
     fn take_xattr(&self, node: &Node, name: &[u8]) -> Result<()> {
         let intent = Intent::giving_back().records(1).value(name.len());
         let mut reservation = self.reserve_change(|| intent)?;
-        let turn = self.turns([node.inode()]);
+        let turn = self.log_order([node.inode()]);
         let record = {
             let mut meta = node.inode().write();
-            if !meta.with_rare(|rare| holds(rare, name)) {
+            if !meta.with_extra_attrs(|extra_attrs| holds(extra_attrs, name)) {
                 return Err(Errno::ENODATA);
             }
-            if let Some(gone) = meta.rare().xattrs.remove(name) {
+            if let Some(gone) = meta.extra_attrs().xattrs.remove(name) {
                 self.release_kept(name.len() + gone.len());
             }
             meta.ctime = node.inode().time_of_change();
@@ -346,10 +348,10 @@ impl Core {
             (None, true) => intent,
             (len, _) => intent.value(len.unwrap_or(name.len())),
         })?;
-        let turn = self.turns([node.inode()]);
+        let turn = self.log_order([node.inode()]);
         let (record, value) = {
             let mut meta = node.inode().write();
-            let before = meta.with_rare(|rare| kept_acl(rare, name));
+            let before = meta.with_extra_attrs(|extra_attrs| kept_acl(extra_attrs, name));
             let mut acl = acl;
             if name == ACL_ACCESS {
                 if let Some(held) = &acl {
@@ -361,24 +363,25 @@ impl Core {
                 if !in_group_or_capable(who, meta.gid) {
                     meta.perm &= !S_ISGID;
                 }
-                if acl.is_some() || meta.with_rare(|rare| rare.is_some()) {
-                    meta.rare().acl = acl;
+                if acl.is_some() || meta.with_extra_attrs(|extra_attrs| extra_attrs.is_some()) {
+                    meta.extra_attrs().acl = acl;
                 }
-            } else if acl.is_some() || meta.with_rare(|rare| rare.is_some()) {
-                meta.rare().default_acl = acl;
+            } else if acl.is_some() || meta.with_extra_attrs(|extra_attrs| extra_attrs.is_some()) {
+                meta.extra_attrs().default_acl = acl;
             }
             meta.ctime = node.inode().time_of_change();
-            let value = meta.with_rare(|rare| {
-                let kept = match rare {
-                    Some(rare) if name == ACL_ACCESS => rare.acl.as_ref(),
-                    Some(rare) => rare.default_acl.as_ref(),
+            let value = meta.with_extra_attrs(|extra_attrs| {
+                let kept = match extra_attrs {
+                    Some(extra_attrs) if name == ACL_ACCESS => extra_attrs.acl.as_ref(),
+                    Some(extra_attrs) => extra_attrs.default_acl.as_ref(),
                     None => None,
                 };
                 kept.map(acl::to_xattr)
             });
             if self.pinned {
                 // What is not stored, because the mode says it all, goes back.
-                reservation.keep_only(meta.with_rare(|rare| kept_acl(rare, name)));
+                reservation
+                    .keep_only(meta.with_extra_attrs(|extra_attrs| kept_acl(extra_attrs, name)));
                 self.behind.release(Space {
                     bytes: before,
                     ..Space::default()

@@ -7,6 +7,6 @@
 mod catalog;
 mod catalog_primitive;
 
-pub use catalog::{Catalog, CatalogWriter, InsertError, Item, Items, NewName, Removed, Trail};
+pub use catalog::{Catalog, CatalogWriter, InsertError, Item, Items, LookupHint, NewName, Removed};
 // Models put epochs of their own in this place.
 use holdfast_sync::epoch;

@@ -3,8 +3,8 @@
 use holdfast_core::Memory;
 use holdfast_core::budget::Member;
 use holdfast_core::store::{
-    Changes, Coherence, Done, EntryRecord, Guarantees, InodeRecord, NameRun, Operation, Rest,
-    Shared, SpaceReport, SpaceRun, Stamp, Store, Through, WholeDirectory, Writes,
+    Changes, Coherence, Done, EntryRecord, Guarantees, InodeRecord, Lsn, NameRun, Operation, Rest,
+    Shared, SpaceReport, SpaceRun, Store, Through, WholeDirectory, Writes,
 };
 use holdfast_core::types::{Caller, Errno, FileType, Ino, Result};
 use rustix::fs::{Mode, OFlags, SeekFrom, fstatvfs, openat, seek, syncfs};
@@ -299,7 +299,7 @@ impl Store for HostDirectory {
     }
 
     /// Has the host's file system made durable as a whole.
-    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+    fn commit(&self, _upto: Option<Lsn>) -> Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(self.host.root(), ".", flags, Mode::empty()).map_err(errno)?;
         syncfs(&root).map_err(errno)

@@ -2,7 +2,7 @@
 //!
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
 //! On these stands a structure that is read without a lock: [`Index`] finds counted objects
-//! by number ([`Remembered`] counts those that are away).
+//! by number ([`EvictedUses`] counts those that are away).
 //! [`together`] does work on several threads. Threads are started by
 //! way of [`without_idle_policy`].
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
@@ -34,7 +34,9 @@ pub use counter::ShardedCounter;
 pub use crew::{processors, together};
 pub use estimate::Estimate;
 pub use idle_policy::without_idle_policy;
-pub use index::{Doomed, Held, Index, Prepared, Ref, Remains, Remembered, RememberedLocked, Runs};
+pub use index::{
+    EvictedUses, EvictedUsesLocked, Freeing, Held, Index, Prepared, Ref, Remains, Runs,
+};
 pub use padded::Padded;
 pub use per_core::PerCore;
 pub use prefetch::{prefetch, prefetch_to_fill};

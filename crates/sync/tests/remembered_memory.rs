@@ -1,7 +1,7 @@
 //! What raw uses of objects take that are away. One test: the bytes are counted for the whole process.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use holdfast_sync::{Index, Prepared, Remembered, epoch};
+use holdfast_sync::{EvictedUses, Index, Prepared, epoch};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -37,28 +37,28 @@ const OBJECTS: u64 = 200_000;
 /// where it is emptiest. What is told of them all is what the allocator counts.
 fn bytes_each(uses: u64, key: impl Fn(u64) -> u64) -> (f64, f64) {
     let index = Index::<()>::new();
-    let remembered = Remembered::new();
+    let evicted_uses = EvictedUses::new();
     let before = BYTES.load(Ordering::Relaxed);
     let (mut least, mut most, mut told) = (f64::MAX, 0.0_f64, 0);
     for number in 0..OBJECTS {
         let object = Prepared::new(()).with_raw_uses(uses);
         let held = index.publish_prepared(key(number), object).expect("new");
-        let doomed = {
+        let freeing = {
             let guard = epoch::pin();
             let key = held.key();
             drop(held);
             let held = index.peek(key, &guard).expect("just published");
             index.begin_evict_though_held(held).expect("no reference")
         };
-        let mut locked = remembered.lock();
-        locked.bury(&index, doomed);
+        let mut locked = evicted_uses.lock();
+        locked.free(&index, freeing);
         told = locked.runs().bytes();
         if number >= OBJECTS / 2 {
             let each = told as f64 / (number + 1) as f64;
             (least, most) = (least.min(each), most.max(each));
         }
     }
-    assert_eq!(remembered.lock().runs().keys(), OBJECTS);
+    assert_eq!(evicted_uses.lock().runs().keys(), OBJECTS);
     index.trim();
     for _ in 0..6 {
         epoch::synchronize();

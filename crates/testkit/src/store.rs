@@ -19,8 +19,8 @@ pub use shared::{SharedState, SharedStore};
 pub use slow::{Latency, SlowStore};
 
 use holdfast_core::store::{
-    Behind, Change, Done, EntryRecord, Failure, Grant, Guarantees, InodeRecord, Intent, NameRun,
-    Operation, PageOf, Rest, Shared, SharedPages, Space, SpaceReport, SpaceRun, Stamp, Through,
+    Behind, Change, Done, EntryRecord, Failure, Grant, Guarantees, InodeRecord, Intent, Lsn,
+    NameRun, Operation, PageOf, Rest, Shared, SharedPages, Space, SpaceReport, SpaceRun, Through,
     WalkInodes, Writes,
 };
 use holdfast_core::{Memory, Store};
@@ -71,7 +71,7 @@ pub trait Hook: Send + Sync + 'static {
     fn applied(&self, _batch: &[Change<'_>]) {}
 
     /// After the store has made everything up to a point durable (`None`: all of it).
-    fn committed(&self, _upto: Option<Stamp>) {}
+    fn committed(&self, _upto: Option<Lsn>) {}
 
     /// After a store that is written through has done what it was asked for.
     fn performed(&self, _operation: &Operation<'_>) {}
@@ -198,7 +198,7 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.space()
     }
 
-    fn commit(&self, upto: Option<Stamp>) -> Result<()> {
+    fn commit(&self, upto: Option<Lsn>) -> Result<()> {
         self.hook.before(Call::Commit)?;
         self.inner.commit(upto)?;
         self.hook.committed(upto);
@@ -241,11 +241,11 @@ impl<H: Hook> Behind for Wrapped<H> {
         }
     }
 
-    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Lsn> {
         self.hook.before(Call::Apply)?;
-        let stamp = self.behind()?.apply(held, batch)?;
+        let lsn = self.behind()?.apply(held, batch)?;
         self.hook.applied(batch);
-        Ok(stamp)
+        Ok(lsn)
     }
 
     fn last_ino(&self) -> Result<Ino> {
@@ -295,11 +295,11 @@ impl<H: Hook> SharedPages for Wrapped<H> {
         held: &mut Grant,
         batch: &[Change<'_>],
         page: &PageOf<'_>,
-    ) -> Result<Stamp> {
+    ) -> Result<Lsn> {
         self.hook.before(Call::Apply)?;
         let pages = self.inner.pages().ok_or(Errno::EOPNOTSUPP)?;
-        let stamp = pages.apply_written(held, batch, page)?;
+        let lsn = pages.apply_written(held, batch, page)?;
         self.hook.applied(batch);
-        Ok(stamp)
+        Ok(lsn)
     }
 }

@@ -3,7 +3,7 @@
 //! `cargo bench -p holdfast-volume --bench journal [-- DIRECTORY]`. Appends and the replay are over
 //! memory; commits are measured on a file in `DIRECTORY` as well. Medians of five runs.
 
-use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
+use holdfast_core::store::{Change, InodeRecord, Lsn, StoredSpace};
 use holdfast_device::{BlockDevice, Caching, FileDevice, FileOptions, MemoryDevice};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 use holdfast_volume::journal::{Journal, Position, Region};
@@ -136,15 +136,15 @@ fn creation(index: u64, base: u64, dirs: u64, name: &[u8]) -> [Change<'_>; 3] {
     ]
 }
 
-fn append(journal: &Journal, thread: u64, dirs: u64) -> Stamp {
+fn append(journal: &Journal, thread: u64, dirs: u64) -> Lsn {
     let mut name = *b"file-000000000000000000x";
-    let mut stamp = Stamp(0);
+    let mut lsn = Lsn(0);
     for index in 0..FILES {
         name[5..13].copy_from_slice(&index.to_le_bytes());
         let batch = creation(index, thread << 32, dirs, &name);
-        stamp = journal.append(1, &batch).expect("room");
+        lsn = journal.append(1, &batch).expect("room");
     }
-    stamp
+    lsn
 }
 
 fn appends(device: &Arc<dyn BlockDevice>, layout: &str, dirs: u64) {

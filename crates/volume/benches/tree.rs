@@ -94,7 +94,7 @@ impl Memory {
         let tree = Tree::<R, _>::new(&cache, *root);
         let birth = Birth {
             generation,
-            realm: 1,
+            subvolume: 1,
         };
         let begin = Instant::now();
         let changes = changes.map(Ok::<_, Error>);

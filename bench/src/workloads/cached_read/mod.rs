@@ -138,13 +138,13 @@ impl Run<'_> {
     fn measure(&self, program: &Program, report: &mut Report) -> Result<()> {
         let (disturbed, alone): (Vec<_>, Vec<_>) =
             self.phases.iter().partition(|phase| phase.disturbed());
-        let turns = alone.chunks(1).map(|phase| (phase, 1)).collect();
-        self.with_team(self.amount, turns, program, report)?;
+        let log_order = alone.chunks(1).map(|phase| (phase, 1)).collect();
+        self.with_team(self.amount, log_order, program, report)?;
         match self.shape {
             Shape::Threads(_) => {
-                let (amount, turns) = self.amount.divided();
+                let (amount, log_order) = self.amount.divided();
                 let pairs = disturbed.chunk_by(Phase::same_kind);
-                let pairs = pairs.map(|pair| (pair, turns)).collect();
+                let pairs = pairs.map(|pair| (pair, log_order)).collect();
                 self.with_team(amount, pairs, program, report)
             }
             // A writer shares its readers' process.
@@ -171,9 +171,9 @@ impl Run<'_> {
             writer: phases().any(|phase| phase.disturbed()),
         });
         let mut team = Team::start(program, &task, self.shape).context(self.label.to_owned())?;
-        for (group, turns) in groups {
+        for (group, log_order) in groups {
             let mut all = vec![Done::default(); group.len()];
-            for turn in 1..=turns {
+            for turn in 1..=log_order {
                 for (phase, all) in group.iter().zip(&mut all) {
                     report.doing(format!(
                         "{}: {phase}, round {}, {}",

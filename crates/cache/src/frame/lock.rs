@@ -1,6 +1,6 @@
 use super::FRAME_END;
+use super::aging::Arrival;
 use super::fresh::Frame;
-use super::heat::Arrival;
 use super::map::{Frames, Totals};
 use super::node::{Counts, Node};
 use super::recycle::HandOver;

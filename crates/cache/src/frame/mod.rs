@@ -22,11 +22,11 @@
 //!
 //! *Locking.* The lock is a leaf as far as this module goes: nothing else is locked under it here.
 
+mod aging;
 mod block;
 mod fill;
 mod fresh;
 mod gate;
-mod heat;
 mod inside;
 mod lock;
 mod map;
@@ -40,8 +40,8 @@ mod slot;
 mod way;
 mod word;
 
+pub use aging::{Arrival, Set};
 pub use fresh::Frame;
-pub use heat::{Arrival, Set};
 pub use lock::FramesLock;
 pub use map::{Frames, Snapshot, Totals};
 pub use shared::Shared;

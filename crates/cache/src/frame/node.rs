@@ -1,8 +1,8 @@
 //! A node of the tree: 64 slots, for frames or for nodes.
 #![expect(unsafe_code, reason = "a part that only the writer touches")]
 
+use super::aging::{Aging, Sets};
 use super::gate::Gate;
-use super::heat::{Heat, Sets};
 use super::slot::{Keeps, Owned, Slot, Writing};
 use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
 use std::cell::UnsafeCell;
@@ -23,7 +23,7 @@ pub(super) struct Node<X> {
     pub(super) base: u64,
     pub(super) shift: u32,
     pub(super) gate: Gate,
-    pub(super) heat: Heat,
+    pub(super) aging: Aging,
     // What every reader needs is apart from what changes with a frame.
     _apart: [u64; 2],
     pub(super) slots: Slots<X>,
@@ -150,7 +150,7 @@ impl<X> Node<X> {
             base,
             shift,
             gate: Gate::closed(),
-            heat: Heat::unmarked(),
+            aging: Aging::unmarked(),
             _apart: [0; 2],
             slots: Slots(std::array::from_fn(|_| Slot::empty())),
             used: AtomicU64::new(0),

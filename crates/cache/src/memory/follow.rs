@@ -18,7 +18,7 @@ const QUIET: u32 = 20;
 
 /// The thread that follows; it ends with this.
 #[derive(Debug)]
-pub struct Follower {
+pub struct ReclaimThread {
     memory: Arc<Memory>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,7 +30,7 @@ impl Memory {
     ///
     /// # Errors
     /// There is no `/proc`, or no thread to be had.
-    pub fn follow(self: &Arc<Self>, trim: fn()) -> io::Result<Follower> {
+    pub fn follow(self: &Arc<Self>, trim: fn()) -> io::Result<ReclaimThread> {
         {
             let mut state = self.state.lock();
             state.least = LEAST;
@@ -47,7 +47,7 @@ impl Memory {
         let thread = thread::Builder::new()
             .name("holdfast-reclaim".to_owned())
             .spawn(move || while memory.wakeup.sleep() && memory.follow_moves() {})?;
-        Ok(Follower {
+        Ok(ReclaimThread {
             memory: Arc::clone(self),
             thread: Some(thread),
         })
@@ -64,7 +64,7 @@ impl Memory {
             self.look();
             // That is no news.
             self.wakeup.take();
-            self.shrinkers.relieve();
+            self.shrinkers.shrink();
             if !self.wakeup.pause(TICK) {
                 return false;
             }
@@ -73,7 +73,7 @@ impl Memory {
     }
 }
 
-impl Drop for Follower {
+impl Drop for ReclaimThread {
     fn drop(&mut self) {
         self.memory.wakeup.stop();
         if let Some(thread) = self.thread.take() {

@@ -31,7 +31,7 @@ use crate::reclaim::Registry;
 
 pub use class::{Class, Usage};
 use feedback::Feedback;
-pub use follow::Follower;
+pub use follow::ReclaimThread;
 use resident::Resident;
 use wakeup::Wakeup;
 

@@ -90,7 +90,7 @@ fn what_can_be_freed_makes_way_for_what_cannot() {
         (hoard.all.load(Relaxed), hoard.own.load(Relaxed)),
         (63 * MIB, 43 * MIB)
     );
-    memory.shrinkers().relieve();
+    memory.shrinkers().shrink();
     memory.look();
     assert_eq!(memory.seen().usage.total(), 63 * MIB);
     hoard.dirty.store(90 * MIB, Relaxed);
@@ -112,7 +112,7 @@ fn members_leave_each_other_half_of_their_part_at_least() {
     assert_eq!(other.own.load(Relaxed), 63 * MIB / 4);
     other.content.store(63 * MIB / 4, Relaxed);
     memory.look();
-    memory.shrinkers().relieve();
+    memory.shrinkers().shrink();
     memory.look();
     assert!(memory.seen().usage.total() <= 63 * MIB);
     drop(one);
@@ -140,7 +140,7 @@ fn a_process_that_is_followed_takes_what_nobody_counts_into_account() {
     let memory = Memory::apart(1 << 40);
     let (hoard, _shrinker) = joined(&memory);
     let free = memory.limit();
-    let follower = memory.follow(|| {
+    let reclaim_thread = memory.follow(|| {
         TRIMMED.fetch_add(1, Relaxed);
     });
     let seen = memory.seen();
@@ -156,7 +156,7 @@ fn a_process_that_is_followed_takes_what_nobody_counts_into_account() {
         memory.moved();
         std::thread::sleep(Duration::from_millis(5));
     }
-    drop(follower);
+    drop(reclaim_thread);
     assert!(memory.seen().resident.is_some());
     memory.look();
     assert_eq!(memory.seen().resident, None);

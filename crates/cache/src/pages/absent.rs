@@ -7,7 +7,7 @@
 //! brought as they are then.
 
 use super::change::Change;
-use super::{Apart, PagesLock};
+use super::{PagesLock, Unwritten};
 use crate::PAGE_SIZE;
 use crate::account::Account;
 use holdfast_types::Result;
@@ -17,7 +17,7 @@ impl PagesLock<'_> {
     /// Pages that are absent.
     #[must_use]
     pub fn absent(&self) -> u64 {
-        self.frames.side().map_or(0, Apart::absent_pages)
+        self.frames.side().map_or(0, Unwritten::absent_pages)
     }
 
     /// The first absent pages among these that follow each other.
@@ -47,7 +47,7 @@ impl PagesLock<'_> {
         change.reservation.grow(missing)?;
         let frames = change.frames();
         frames.begin();
-        frames.with_side(|apart| apart.put_aside(pages), Apart::pages);
+        frames.with_side(|unwritten| unwritten.put_aside(pages), Unwritten::pages);
         Ok(())
     }
 
@@ -61,7 +61,10 @@ impl PagesLock<'_> {
         while let Some(start) = next.filter(|start| *start < pages.end) {
             let end = frames.next_gap(start).min(pages.end);
             frames.begin();
-            frames.with_side(|apart| apart.put_aside(start..end), Apart::pages);
+            frames.with_side(
+                |unwritten| unwritten.put_aside(start..end),
+                Unwritten::pages,
+            );
             frames.remove(start..end);
             dropped += end - start;
             next = frames.next_frame(end);
@@ -73,7 +76,7 @@ impl PagesLock<'_> {
     ///
     /// # Errors
     /// What the space says of pages that are not absent, but holes. Absent ones have their space.
-    pub fn bring(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<()> {
+    pub fn populate(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<()> {
         debug_assert!(offset.is_multiple_of(PAGE_SIZE as u64), "a part of a page");
         self.begin();
         Change::new(self, account)

@@ -1,6 +1,6 @@
 //! Changes, and what they do to the account.
 
-use super::{Apart, PAGE_END, PagesLock};
+use super::{PAGE_END, PagesLock, Unwritten};
 use crate::account::{Account, Held, Reservation};
 use crate::frame::{Frame, FramesLock};
 use crate::group::PAGE_SHIFT;
@@ -28,7 +28,7 @@ impl<'c, 'a> Change<'c, 'a> {
         }
     }
 
-    pub(super) fn frames(&mut self) -> &mut FramesLock<'a, Apart> {
+    pub(super) fn frames(&mut self) -> &mut FramesLock<'a, Unwritten> {
         &mut self.pages.frames
     }
 
@@ -62,7 +62,9 @@ impl Drop for Change<'_, '_> {
 impl PagesLock<'_> {
     /// A bit for each page of a group that takes space and has no frame.
     pub(super) fn apart_mask(&self, group: u64) -> u64 {
-        self.frames.side().map_or(0, |apart| apart.mask(group))
+        self.frames
+            .side()
+            .map_or(0, |unwritten| unwritten.mask(group))
     }
 
     /// How many pages of `pages` are held, framed or not.
@@ -70,15 +72,16 @@ impl PagesLock<'_> {
         if pages.is_empty() {
             return 0;
         }
-        let apart = self.frames.side();
-        self.frames.count(pages) + apart.map_or(0, |apart| apart.count_in(pages.clone()))
+        let unwritten = self.frames.side();
+        self.frames.count(pages)
+            + unwritten.map_or(0, |unwritten| unwritten.count_in(pages.clone()))
     }
 
     /// Says that `pages` are neither unwritten nor absent (any more).
     pub(super) fn remove_apart(&mut self, pages: Range<u64>) {
         if self.frames.side().is_some() {
             self.frames
-                .with_side(|apart| apart.remove(pages), Apart::pages);
+                .with_side(|unwritten| unwritten.remove(pages), Unwritten::pages);
         }
     }
 
@@ -94,7 +97,7 @@ impl PagesLock<'_> {
         self.frames.shift(from, delta);
         if self.frames.side().is_some() {
             self.frames
-                .with_side(|apart| apart.shift(from, delta), Apart::pages);
+                .with_side(|unwritten| unwritten.shift(from, delta), Unwritten::pages);
         }
     }
 
@@ -111,7 +114,7 @@ impl PagesLock<'_> {
                 .next_frame(gap)
                 .map_or(pages.end, |frame| frame.min(pages.end));
             self.frames
-                .with_side(|apart| apart.allocate(gap..at), Apart::pages);
+                .with_side(|unwritten| unwritten.allocate(gap..at), Unwritten::pages);
         }
     }
 

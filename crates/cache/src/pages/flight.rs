@@ -11,7 +11,7 @@
 //! *Locking.* Flights begin, land and lose pages under the lock of the pages. The state of a flight
 //! is a leaf below that.
 
-use super::{Apart, PagesLock};
+use super::{PagesLock, Unwritten};
 use holdfast_types::Result;
 use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
@@ -188,21 +188,21 @@ impl PagesLock<'_> {
     /// are absent and not in flight either.
     #[must_use]
     pub fn next_missing(&self, pages: Range<u64>) -> Option<Missing> {
-        let apart = self.frames.side()?;
-        let absent = apart.next_absent(pages)?;
-        if let Some(flight) = apart.flights.of(absent.start) {
+        let unwritten = self.frames.side()?;
+        let absent = unwritten.next_absent(pages)?;
+        if let Some(flight) = unwritten.flights.of(absent.start) {
             let cuts = flight.cuts();
             return Some(Missing::InFlight(Arc::clone(flight), cuts));
         }
-        let end = apart.flights.first_in(&absent).unwrap_or(absent.end);
+        let end = unwritten.flights.first_in(&absent).unwrap_or(absent.end);
         Some(Missing::Absent(absent.start..end))
     }
 
     /// Is a page on its way into memory?
     #[must_use]
     pub fn is_in_flight(&self, page: u64) -> bool {
-        let apart = self.frames.side();
-        apart.is_some_and(|apart| apart.flights.of(page).is_some())
+        let unwritten = self.frames.side();
+        unwritten.is_some_and(|unwritten| unwritten.flights.of(page).is_some())
     }
 
     /// Begins a flight that brings these pages, all of which are absent and not in flight.
@@ -224,32 +224,32 @@ impl PagesLock<'_> {
         brings: bool,
     ) -> Arc<Flight> {
         let flight = Arc::default();
-        let begin = |apart: &mut Apart| {
+        let begin = |unwritten: &mut Unwritten| {
             for pages in pages {
-                debug_assert_eq!(apart.next_absent(pages.clone()), Some(pages.clone()));
-                apart.flights.add(pages, &flight, brings);
+                debug_assert_eq!(unwritten.next_absent(pages.clone()), Some(pages.clone()));
+                unwritten.flights.add(pages, &flight, brings);
             }
         };
-        self.frames.with_side(begin, Apart::pages);
+        self.frames.with_side(begin, Unwritten::pages);
         flight
     }
 
     /// Ends the part of a flight that concerns the pages, and returns those that are left of it:
-    /// they are absent still, and what was read of them may be [brought](Self::bring). Those that
+    /// they are absent still, and what was read of them may be [brought](Self::populate). Those that
     /// wait are told by [`Flight::end`].
     pub fn land(&mut self, flight: &Arc<Flight>) -> Vec<Range<u64>> {
         if self.frames.side().is_none() {
             return Vec::new();
         }
-        let take = |apart: &mut Apart| apart.flights.take(flight);
-        self.frames.with_side(take, Apart::pages)
+        let take = |unwritten: &mut Unwritten| unwritten.flights.take(flight);
+        self.frames.with_side(take, Unwritten::pages)
     }
 
     /// Says that absent pages change where their bytes are: what is being read of them is not used.
     pub fn change_absent(&mut self, pages: Range<u64>) {
         if self.frames.side().is_some() {
-            let cut = |apart: &mut Apart| apart.flights.cut(&pages);
-            self.frames.with_side(cut, Apart::pages);
+            let cut = |unwritten: &mut Unwritten| unwritten.flights.cut(&pages);
+            self.frames.with_side(cut, Unwritten::pages);
         }
     }
 

@@ -1,4 +1,4 @@
-use super::{Apart, PagesLock};
+use super::{PagesLock, Unwritten};
 use crate::frame::FramesLock;
 use crate::group::PAGE_SHIFT;
 use crate::{MAX_SIZE, PAGE_SIZE};
@@ -34,7 +34,7 @@ impl Piece<'_> {
 /// The pieces of a range of a file, in order and without gaps: data within one page each, and
 /// zeros, be they of holes, of unwritten pages or behind what a page was filled with.
 pub struct Pieces<'a> {
-    frames: &'a FramesLock<'a, Apart>,
+    frames: &'a FramesLock<'a, Unwritten>,
     at: u64,
     end: u64,
 }

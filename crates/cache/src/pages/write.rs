@@ -148,9 +148,9 @@ impl Change<'_, '_> {
         let start = group * GROUP_SIZE;
         let pages = (offset - start) >> PAGE_SHIFT..(end - start).div_ceil(PAGE_SIZE as u64);
         debug_assert!(pages.end <= GROUP_PAGES);
-        let apart = self.pages.apart_mask(group);
+        let unwritten = self.pages.apart_mask(group);
         let there = self.pages.frames.mask(group);
-        let missing = mask(pages) & !there & !apart;
+        let missing = mask(pages) & !there & !unwritten;
         let (promised, refused) = self.reserve_up_to(u64::from(missing.count_ones()));
         let mut data = data;
         if let Some(errno) = refused {
@@ -163,7 +163,7 @@ impl Change<'_, '_> {
             data = &data[..(stop - offset) as usize];
         }
         self.write_pages(offset, data, there);
-        if apart != 0 {
+        if unwritten != 0 {
             let end = (offset + data.len() as u64).div_ceil(PAGE_SIZE as u64);
             self.pages.remove_apart(offset >> PAGE_SHIFT..end);
         }

@@ -22,7 +22,7 @@ mod trace;
 
 pub use arithmetic::Pressure;
 pub use context::{Context, WithinStore, within_store};
-pub use pass::{Registered, Relieved, Totals};
+pub use pass::{Registered, Shrunk, Totals};
 pub use registry::Registry;
 pub use shrinker::{Count, Load, Request, Scan, Shrinker};
 pub use trace::{Record, Records, Step, Trace};

@@ -24,7 +24,7 @@ const ROUNDS_MAX: u64 = 8;
 
 /// What came of a call for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relieved {
+pub enum Shrunk {
     /// No more was held than is to be.
     Enough,
     /// Nothing was looked at: another thread is at it, or the last reclaims were of no use, or it must not be done here, and is owed.
@@ -131,31 +131,31 @@ impl<S: Shrinker> Registered<S> {
 
     /// Frees what is too much, as far as it can go. With nothing locked but what the thread holds within a store, and then what needs
     /// the store is owed.
-    pub fn relieve(&self, owner: &S::Owner) -> Relieved {
-        self.relieve_for(owner, false)
+    pub fn shrink(&self, owner: &S::Owner) -> Shrunk {
+        self.shrink_for(owner, false)
     }
 
-    /// As [`relieve`](Self::relieve). `following`: by the thread that follows memory.
-    fn relieve_for(&self, owner: &S::Owner, following: bool) -> Relieved {
+    /// As [`shrink`](Self::shrink). `following`: by the thread that follows memory.
+    fn shrink_for(&self, owner: &S::Owner, following: bool) -> Shrunk {
         let load = self.shrinker.load(owner);
         if load.held <= load.wake {
-            return Relieved::Enough;
+            return Shrunk::Enough;
         }
         if self.must_wait() {
             // Not for its turn: the thread that has it may wait for this one.
             self.pass(owner, &load, load.excess(), &mut true);
-            return Relieved::Left;
+            return Shrunk::Left;
         }
         let Some(mut backoff) = self.turn(&load) else {
-            return Relieved::Left;
+            return Shrunk::Left;
         };
         // Another thread may have freed it meanwhile.
         let before = self.shrinker.load(owner);
         if before.held <= before.wake {
-            return Relieved::Enough;
+            return Shrunk::Enough;
         }
         if backoff.skips() {
-            return Relieved::Left;
+            return Shrunk::Left;
         }
         let begun = Instant::now();
         let after = self.passes(owner, before);
@@ -169,8 +169,8 @@ impl<S: Shrinker> Registered<S> {
             self.nanoseconds_followed.fetch_add(spent, Relaxed);
         }
         match after.is_enough() {
-            true => Relieved::Reached,
-            false => Relieved::Short,
+            true => Shrunk::Reached,
+            false => Shrunk::Short,
         }
     }
 
@@ -287,17 +287,17 @@ impl<S: Shrinker> Registered<S> {
 
 /// A shrinker, whatever its owner is.
 pub(super) trait Entry: Send + Sync {
-    /// As [`Registered::relieve`], if the owner is still there, by the thread that follows memory.
-    fn relieve(&self);
+    /// As [`Registered::shrink`], if the owner is still there, by the thread that follows memory.
+    fn shrink(&self);
 
     fn totals(&self) -> (&'static str, Totals);
 }
 
 impl<S: Shrinker> Entry for Registered<S> {
-    fn relieve(&self) {
+    fn shrink(&self) {
         // The owner's last use may end here, and then it does with nothing locked.
         if let Some(owner) = self.owner.upgrade() {
-            self.relieve_for(&owner, true);
+            self.shrink_for(&owner, true);
         }
     }
 

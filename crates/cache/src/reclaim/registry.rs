@@ -41,8 +41,8 @@ impl Registry {
     }
 
     /// Frees what is too much of each class, as the thread that follows memory does. With nothing locked.
-    pub fn relieve(&self) {
-        self.live().iter().for_each(|entry| entry.relieve());
+    pub fn shrink(&self) {
+        self.live().iter().for_each(|entry| entry.shrink());
     }
 
     /// What the shrinkers that are there have done so far, by their names.

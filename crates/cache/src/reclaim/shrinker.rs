@@ -68,7 +68,7 @@ pub enum Scan {
 }
 
 /// What frees memory of one kind, for one owner. It knows how to find objects that can go; how many it is to look at, and when, the
-/// registry decides ([`Registered::relieve`](super::Registered::relieve)).
+/// registry decides ([`Registered::shrink`](super::Registered::shrink)).
 pub trait Shrinker: Send + Sync + 'static {
     /// What has these objects.
     type Owner: Send + Sync + 'static;

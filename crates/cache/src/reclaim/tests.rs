@@ -211,17 +211,17 @@ fn a_pass_within_the_store_frees_nothing_and_owes_everything() {
     let pool = Pool::of(10_000, 9_000);
     let (registry, class) = registered(&pool, 128, true);
     let guard = within_store();
-    assert_eq!(class.relieve(&pool), Relieved::Left);
+    assert_eq!(class.shrink(&pool), Shrunk::Left);
     assert_eq!(class.totals().deferred, 1999, "two tenths, about");
-    registry.relieve();
+    registry.shrink();
     assert_eq!(class.totals().deferred, 3999);
     assert_eq!((pool.held(), pool.requests.load(Relaxed)), (10_000, 0));
     // What needs no store goes there as anywhere.
     let (_registry, other) = registered(&pool, 128, false);
-    assert_eq!(other.relieve(&pool), Relieved::Reached);
+    assert_eq!(other.shrink(&pool), Shrunk::Reached);
     pool.fill(10_000);
     drop(guard);
-    assert_eq!(class.relieve(&pool), Relieved::Reached);
+    assert_eq!(class.shrink(&pool), Shrunk::Reached);
     assert!(class.totals().deferred > 0 && pool.held() <= 9_000);
 }
 
@@ -236,7 +236,7 @@ fn a_stop_beside_another_loses_no_debt() {
                 let _guard = within_store();
                 both.wait();
                 for _ in 0..10 {
-                    class.relieve(&pool);
+                    class.shrink(&pool);
                 }
             });
         }
@@ -256,7 +256,7 @@ fn a_large_debt_is_repaid_over_passes_and_never_below_the_mark() {
     while class.totals().deferred > 0 {
         let (owed, asked) = (class.totals().deferred, pool.asked.load(Relaxed));
         pool.fill(2_400_000);
-        assert_eq!(class.relieve(&pool), Relieved::Reached);
+        assert_eq!(class.shrink(&pool), Shrunk::Reached);
         assert!(
             pool.least.load(Relaxed) > 2_390_000 - 1024,
             "below the mark"
@@ -283,7 +283,7 @@ fn an_object_that_came_after_a_class_was_empty_is_found_by_the_next_pass() {
     assert!(steps(&registry, from).is_empty(), "nothing is recorded");
     assert_eq!(class.totals().deferred, 40, "and nothing forgotten");
     pool.fill(1);
-    assert_eq!(class.relieve(&pool), Relieved::Reached);
+    assert_eq!(class.shrink(&pool), Shrunk::Reached);
     assert_eq!(pool.held(), 0);
 }
 
@@ -307,19 +307,19 @@ fn a_scan_ends_though_everything_is_busy() {
     let pool = Pool::of(10_000, 5_000);
     let (_registry, class) = registered(&pool, 128, true);
     pool.idle.store(0, Relaxed);
-    assert_eq!(class.relieve(&pool), Relieved::Short);
+    assert_eq!(class.shrink(&pool), Shrunk::Short);
     let asked = pool.asked.load(Relaxed);
     assert_eq!((pool.held(), pool.firsts.load(Relaxed)), (10_000, 1));
     assert!(asked >= 10_000, "only {asked} were looked at");
     // A few rounds; and the next reclaims are left out.
     assert!(asked <= 120_000, "{asked}");
-    let again = (0..64).filter(|_| class.relieve(&pool) != Relieved::Left);
+    let again = (0..64).filter(|_| class.shrink(&pool) != Shrunk::Left);
     assert!((1..10).contains(&again.count()));
     // A shrinker that has been over everything says so.
     let pool = Pool::of(10_000, 5_000);
     let (_registry, class) = registered(&pool, 128, true);
     pool.stops.store(true, Relaxed);
-    assert_eq!(class.relieve(&pool), Relieved::Short);
+    assert_eq!(class.shrink(&pool), Shrunk::Short);
     assert_eq!(pool.requests.load(Relaxed), 1);
 }
 
@@ -334,23 +334,23 @@ fn a_shrinker_is_asked_for_as_long_as_it_is_kept_and_its_owner_lives() {
         },
         &other,
     );
-    registry.relieve();
+    registry.shrink();
     assert!(pool.held() <= 50 && other.held() <= 50);
     let sum = registry.totals()["idle"];
     assert_eq!(sum.freed, 200 - pool.held() - other.held());
     assert!(sum.passes >= 2 && sum.scanned >= sum.freed);
     assert_eq!(sum.nanoseconds_followed, sum.nanoseconds);
     pool.fill(100);
-    assert_eq!(class.relieve(&pool), Relieved::Reached);
+    assert_eq!(class.shrink(&pool), Shrunk::Reached);
     let own = registry.totals()["idle"];
     assert_eq!(own.nanoseconds_followed, sum.nanoseconds, "an operation's");
     assert!(own.nanoseconds > sum.nanoseconds);
     pool.fill(100);
     drop(class);
-    registry.relieve();
+    registry.shrink();
     assert_eq!(pool.held(), 100);
     drop(other);
-    registry.relieve();
+    registry.shrink();
     drop(second);
     assert!(registry.totals().is_empty());
 }
@@ -361,7 +361,7 @@ fn threads_that_reclaim_beside_each_other_free_what_is_too_much_and_little_more(
     let (_registry, class) = registered(&pool, 64, true);
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| class.relieve(&pool));
+            scope.spawn(|| class.shrink(&pool));
         }
     });
     assert!((49_900..=50_000).contains(&pool.held()), "{pool:?}");

@@ -4,7 +4,7 @@ use super::options::Plan;
 use crate::source::Source;
 use holdfast::core::{
     Memory,
-    budget::{AMPLE, Follower},
+    budget::{AMPLE, ReclaimThread},
 };
 use std::{io, num::NonZero, thread};
 
@@ -47,7 +47,7 @@ pub(super) fn prepare(source: &Source, plan: &Plan) {
 }
 
 /// From now on the process keeps to its budget.
-pub(super) fn keep(source: &Source, plan: &Plan) -> io::Result<Option<Follower>> {
+pub(super) fn keep(source: &Source, plan: &Plan) -> io::Result<Option<ReclaimThread>> {
     let Some(budget) = budget(source, plan) else {
         return Ok(None);
     };

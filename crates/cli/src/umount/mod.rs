@@ -11,9 +11,7 @@ use crate::{
         refusal::umount_failure,
     },
 };
-use holdfast_fuse::mount::{
-    Mounted, UmountError, UmountFlags, clear_stale, mounted_at, mounted_elsewhere,
-};
+use holdfast_fuse::mount::{Mounted, UmountError, UmountFlags, clear_stale, mounted_at, mounts_of};
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     process::{Pid, PidfdFlags},
@@ -115,6 +113,8 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         State::Stale | State::Foreign => None,
     };
     let daemon = pid.and_then(Daemon::of);
+    // Before as well: once it is gone, a file system mounted meanwhile may have its number.
+    let is_shared = mounts_of(mounted.connection())?.len() > 1;
     let ends = match state {
         State::Silent if flags.force => force::cut(&root, "its daemon does not answer")?,
         State::Silent => {
@@ -130,14 +130,17 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         _ => force::take_away(&root, daemon.as_ref())?,
     };
     match daemon {
-        Some(daemon) if ends && !lives_on(dir, &mounted)? => daemon.wait_for_end(dir),
+        Some(daemon) if ends && !(is_shared && lives_on(dir, &mounted)?) => {
+            daemon.wait_for_end(dir)
+        }
         _ => Ok(()),
     }
 }
 
 /// Is the same file system mounted elsewhere as well? Then its daemon serves on, which is said.
 fn lives_on(dir: &Path, mounted: &Mounted) -> Result<bool> {
-    let Some((other, process)) = mounted_elsewhere(mounted.connection())? else {
+    let mounts = mounts_of(mounted.connection())?;
+    let Some((other, process)) = mounts.into_iter().next() else {
         return Ok(false);
     };
     let (dir, other) = (dir.display(), other.mount_point);

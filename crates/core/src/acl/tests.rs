@@ -86,22 +86,24 @@ fn sketches() -> impl Strategy<Value = Sketch> {
         proptest::option::of(0..8_u16),
         0..8_u16,
     )
-        .prop_map(|(owner, group, other, users, groups, mask, spare)| {
-            let needs_mask = !users.is_empty() || !groups.is_empty();
-            let mask = if needs_mask {
-                mask.or(Some(spare))
-            } else {
-                mask
-            };
-            Sketch {
-                owner,
-                group,
-                other,
-                users,
-                groups,
-                mask,
-            }
-        })
+        .prop_map(
+            |(owner, group, other, users, groups, mask, unmark_freeing)| {
+                let needs_mask = !users.is_empty() || !groups.is_empty();
+                let mask = if needs_mask {
+                    mask.or(Some(unmark_freeing))
+                } else {
+                    mask
+                };
+                Sketch {
+                    owner,
+                    group,
+                    other,
+                    users,
+                    groups,
+                    mask,
+                }
+            },
+        )
 }
 
 fn callers() -> impl Strategy<Value = Caller> {

@@ -117,7 +117,7 @@ impl Core {
         };
         if self.policy.lazytime() || handed_over() == Ok(false) {
             inode.mark_lazy_time();
-            self.late.note();
+            self.lazytime.note();
         }
     }
 }

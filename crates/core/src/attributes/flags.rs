@@ -64,9 +64,11 @@ impl FileSystem {
                 return Err(Errno::EPERM);
             }
             meta.flags = flags.unwrap_or(meta.flags);
-            let held = meta.with_rare(|rare| rare.map_or(0, |rare| rare.project));
+            let held = meta.with_extra_attrs(|extra_attrs| {
+                extra_attrs.map_or(0, |extra_attrs| extra_attrs.project)
+            });
             if let Some(project) = project.filter(|project| *project != held) {
-                meta.rare().project = project;
+                meta.extra_attrs().project = project;
             }
             meta.ctime = inode.time_of_change();
             let mut record = inode.record(&meta);
@@ -75,8 +77,8 @@ impl FileSystem {
         };
         let changes = [Change::Attributes { inode: record }];
         core.apply(&mut reservation, [inode], &changes)?;
-        core.happened(inode, EventMask::ATTRIB);
-        core.tell_inode(who, node.ino(), false);
+        core.notify_event(inode, EventMask::ATTRIB);
+        core.notify_inode(who, node.ino(), false);
         Ok(())
     }
 }

@@ -7,13 +7,13 @@ use holdfast_sync::epoch;
 
 use crate::acl::ACL_ACCESS;
 use crate::file_system::{Core, Scope};
-use crate::inode::{Meta, MetaWrite, Numbered as _, Rare};
+use crate::inode::{ExtraAttrs, Meta, MetaWrite, Numbered as _};
+use crate::log_order::Taken;
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
 use crate::store::{Change, Intent, Reservation};
-use crate::turns::Taken;
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
     SetTime,
@@ -61,13 +61,13 @@ impl FileSystem {
                 // First what can be refused.
                 core.change_meta(who, node, &owner)?;
             }
-            let stamp = through.is_some() || set.mtime.is_some();
-            core.resize(who, node, size, stamp)?;
+            let lsn = through.is_some() || set.mtime.is_some();
+            core.resize(who, node, size, lsn)?;
         }
         if rest.size.take().is_none() || rest != SetAttr::default() {
             core.change_meta(who, node, &rest)?;
         }
-        core.tell_inode(who, node.ino(), set.size.is_some());
+        core.notify_inode(who, node.ino(), set.size.is_some());
         Ok(self.getattr(node))
     }
 
@@ -156,7 +156,7 @@ impl Core {
             // While it is locked, its writers know whom to charge.
             let pages = node.inode().regular().ok().filter(|_| chown);
             let pages = pages.map(Pages::lock);
-            turn = self.turns([node.inode()]);
+            turn = self.log_order([node.inode()]);
             let mut meta = node.inode().write();
             if chown {
                 self.charge_to(
@@ -189,7 +189,7 @@ impl Core {
         if !self.pinned {
             self.record_change(turn, &mut reservation, node, set, acl.as_deref())?;
         }
-        self.happened(node.inode(), event_of(set));
+        self.notify_event(node.inode(), event_of(set));
         Ok(())
     }
 
@@ -210,7 +210,7 @@ impl Core {
         if acl.is_none() && !capability {
             // Nearly always: it needs no memory of its own, nor a look whether others came in between.
             let held = reservation.held();
-            return self.in_turn(turn, Scope::Inodes, || {
+            return self.in_log_order(turn, Scope::Inodes, || {
                 self.behind.apply(held, &[attributes()])
             });
         }
@@ -225,7 +225,7 @@ impl Core {
     /// What other attributes of an inode may take: with the mode its ACL changes, with the owner its capabilities go.
     fn intent_to_set(&self, node: &Node) -> Intent {
         let intent = Intent::changing().records(1);
-        if !node.inode().may_be_rare() {
+        if !node.inode().may_have_extra_attrs() {
             return intent;
         }
         let intent = match node.kind().is_dir() {
@@ -259,7 +259,7 @@ impl Core {
     /// capabilities, which nobody keeps.
     pub(crate) fn drop_privileges(&self, who: &Caller, node: &Node) -> Result<()> {
         let keeps = who.has(Caps::FSETID);
-        if keeps && !node.inode().may_be_rare() {
+        if keeps && !node.inode().may_have_extra_attrs() {
             return Ok(());
         }
         self.clear_privileges(node, |meta| {
@@ -276,12 +276,13 @@ impl Core {
         if node.kind() != FileType::Regular {
             return Ok(());
         }
-        let carries =
-            |rare: Option<&Rare>| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY));
+        let carries = |extra_attrs: Option<&ExtraAttrs>| {
+            extra_attrs.is_some_and(|extra_attrs| extra_attrs.xattrs.contains_key(CAPABILITY))
+        };
         {
             let guard = epoch::pin();
             let view = node.inode().view(&guard);
-            if bits(&view.meta) == 0 && !carries(view.rare) {
+            if bits(&view.meta) == 0 && !carries(view.extra_attrs) {
                 return Ok(());
             }
         }
@@ -291,12 +292,12 @@ impl Core {
         let intent = Intent::changing().records(1).value(CAPABILITY.len());
         let mut reservation = self.reserve_change(|| intent)?;
         let mut lost = None;
-        let turn = self.turns([node.inode()]);
+        let turn = self.log_order([node.inode()]);
         let record = {
             let mut meta = node.inode().write();
             meta.perm &= !bits(&meta);
-            if meta.with_rare(carries) {
-                lost = meta.rare().xattrs.remove(CAPABILITY);
+            if meta.with_extra_attrs(carries) {
+                lost = meta.extra_attrs().xattrs.remove(CAPABILITY);
             }
             meta.ctime = node.inode().time_of_change();
             node.inode().record(&meta)
@@ -343,9 +344,11 @@ fn change_owner(
     let mut lost = None;
     let perm = perm_of_owner(who, node.kind(), meta, set);
     if !node.kind().is_dir()
-        && meta.with_rare(|rare| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY)))
+        && meta.with_extra_attrs(|extra_attrs| {
+            extra_attrs.is_some_and(|extra_attrs| extra_attrs.xattrs.contains_key(CAPABILITY))
+        })
     {
-        lost = meta.rare().xattrs.remove(CAPABILITY);
+        lost = meta.extra_attrs().xattrs.remove(CAPABILITY);
     }
     meta.uid = set.uid.unwrap_or(meta.uid);
     meta.gid = set.gid.unwrap_or(meta.gid);
@@ -399,10 +402,12 @@ fn change_mode(
     }
     let perm = perm_of_mode(who, perm, meta.gid);
     meta.perm = perm;
-    if !meta.with_rare(|rare| rare.is_some_and(|rare| rare.acl.is_some())) {
+    if !meta.with_extra_attrs(|extra_attrs| {
+        extra_attrs.is_some_and(|extra_attrs| extra_attrs.acl.is_some())
+    }) {
         return None;
     }
-    let acl = meta.rare().acl.as_mut()?;
+    let acl = meta.extra_attrs().acl.as_mut()?;
     crate::acl::chmod(acl, perm);
     Some(crate::acl::to_xattr(acl))
 }

@@ -6,8 +6,8 @@ use holdfast_sync::epoch;
 use super::partial::Partial;
 use super::{Directory, Entry, FIRST_COOKIE, refused};
 use crate::inode::{Object, directory_size};
+use crate::lookup_hints;
 use crate::numbers::Numbers;
-use crate::trails;
 use crate::types::{FileType, Ino, Result, Time};
 
 /// The names of a directory, locked for changes.
@@ -79,8 +79,8 @@ impl<'d> Names<'d> {
         }
         let item = self.writer.seek(name)?;
         let catalog = &self.dir.catalog;
-        trails::with(catalog, |trail| {
-            catalog.foresee(item, trail, &epoch::pin());
+        lookup_hints::with(catalog, |lookup_hint| {
+            catalog.foresee(item, lookup_hint, &epoch::pin());
         });
         Some(Entry::of(item))
     }
@@ -95,9 +95,9 @@ impl<'d> Names<'d> {
     }
 
     /// The directory, which is empty, was removed.
-    pub(crate) fn bury(&mut self) {
+    pub(crate) fn free(&mut self) {
         debug_assert!(self.partial.is_some() || self.is_empty());
-        self.dir.state.bury();
+        self.dir.state.free();
     }
 
     /// A number for a new inode, near those of others in this directory.

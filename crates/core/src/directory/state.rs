@@ -77,7 +77,7 @@ impl State {
     }
 
     /// The directory was removed. The names are locked.
-    pub(super) fn bury(&self) {
+    pub(super) fn free(&self) {
         self.0.fetch_or(DEAD, Ordering::Release);
     }
 
@@ -109,7 +109,7 @@ mod tests {
         state.set(Place::Whole);
         assert!(!state.is_still(seen) && state.see().place() == Place::Whole);
         let seen = state.see();
-        state.bury();
+        state.free();
         assert!(state.is_dead() && state.is_still(seen));
         state.set(Place::Unloaded);
         assert!(state.is_dead() && state.see().place() == Place::Unloaded);

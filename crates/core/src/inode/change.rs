@@ -4,23 +4,23 @@ use holdfast_sync::epoch;
 use parking_lot::MutexGuard;
 use std::ops::{Deref, DerefMut};
 
-use super::{Meta, Object, Rare};
+use super::{ExtraAttrs, Meta, Object};
 use crate::acl::Acl;
 
 /// Attributes and what few inodes have, of one moment.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'g> {
     pub(crate) meta: Meta,
-    pub(crate) rare: Option<&'g Rare>,
+    pub(crate) extra_attrs: Option<&'g ExtraAttrs>,
 }
 
 impl<'g> View<'g> {
     pub(crate) fn acl(&self) -> Option<&'g Acl> {
-        self.rare?.acl.as_ref()
+        self.extra_attrs?.acl.as_ref()
     }
 
     pub(crate) fn default_acl(&self) -> Option<&'g Acl> {
-        self.rare?.default_acl.as_ref()
+        self.extra_attrs?.default_acl.as_ref()
     }
 }
 
@@ -31,7 +31,7 @@ impl Object {
         MetaWrite {
             object: self,
             meta: self.cell().load(),
-            rare: None,
+            extra_attrs: None,
             _lock: lock,
         }
     }
@@ -42,27 +42,28 @@ pub(crate) struct MetaWrite<'i> {
     object: &'i Object,
     meta: Meta,
     /// The new state of what few inodes have, if that changes.
-    rare: Option<Box<Rare>>,
+    extra_attrs: Option<Box<ExtraAttrs>>,
     _lock: MutexGuard<'i, ()>,
 }
 
 impl MetaWrite<'_> {
     /// What few inodes have, as it is now: `look` sees it.
-    pub(crate) fn with_rare<R>(&self, look: impl FnOnce(Option<&Rare>) -> R) -> R {
-        match &self.rare {
+    pub(crate) fn with_extra_attrs<R>(&self, look: impl FnOnce(Option<&ExtraAttrs>) -> R) -> R {
+        match &self.extra_attrs {
             Some(changed) => look(Some(changed)),
-            None => look(self.object.rare(&epoch::pin())),
+            None => look(self.object.extra_attrs(&epoch::pin())),
         }
     }
 
     /// What few inodes have, to be changed.
-    pub(crate) fn rare(&mut self) -> &mut Rare {
-        if self.rare.is_none() {
-            self.rare = Some(Box::new(
-                self.with_rare(|rare| rare.cloned().unwrap_or_default()),
-            ));
+    pub(crate) fn extra_attrs(&mut self) -> &mut ExtraAttrs {
+        if self.extra_attrs.is_none() {
+            self.extra_attrs =
+                Some(Box::new(self.with_extra_attrs(|extra_attrs| {
+                    extra_attrs.cloned().unwrap_or_default()
+                })));
         }
-        self.rare.get_or_insert_default()
+        self.extra_attrs.get_or_insert_default()
     }
 }
 
@@ -83,10 +84,13 @@ impl DerefMut for MetaWrite<'_> {
 impl Drop for MetaWrite<'_> {
     /// Readers see all that has changed at once.
     fn drop(&mut self) {
-        let rare = self.rare.take();
+        let extra_attrs = self.extra_attrs.take();
         self.object.cell().publish(&self.meta, || {
-            if rare.is_some() {
-                self.object.extension_or_new().rare.replace(rare);
+            if extra_attrs.is_some() {
+                self.object
+                    .extension_or_new()
+                    .extra_attrs
+                    .replace(extra_attrs);
             }
         });
     }

@@ -19,7 +19,7 @@ pub(crate) struct Extension {
     /// Content of inodes that are no regular files; of those what is known of it without asking for it.
     pub(super) content: Content,
     /// Extended attributes and ACLs: replaced as a whole, read without a lock.
-    pub(super) rare: Published<Rare>,
+    pub(super) extra_attrs: Published<ExtraAttrs>,
     /// File locks, made with the first.
     pub(super) locks: OnceBox<InodeLocks>,
 }
@@ -31,7 +31,7 @@ impl Default for Extension {
     fn default() -> Self {
         Self {
             content: Content::Stored(AtomicU64::new(UNTOLD)),
-            rare: Published::default(),
+            extra_attrs: Published::default(),
             locks: OnceBox::new(),
         }
     }
@@ -39,15 +39,15 @@ impl Default for Extension {
 
 impl Extension {
     /// What an inode with this content needs, if that is anything.
-    pub(crate) fn of(content: Content, rare: Option<Box<Rare>>) -> Option<Box<Self>> {
-        let content = match (content, &rare) {
+    pub(crate) fn of(content: Content, extra_attrs: Option<Box<ExtraAttrs>>) -> Option<Box<Self>> {
+        let content = match (content, &extra_attrs) {
             (Content::None, None) => return None,
             (Content::None, Some(_)) => Content::Stored(AtomicU64::new(UNTOLD)),
             (content, _) => content,
         };
         Some(Box::new(Self {
             content,
-            rare: rare.map_or_else(Default::default, Published::new),
+            extra_attrs: extra_attrs.map_or_else(Default::default, Published::new),
             locks: OnceBox::new(),
         }))
     }
@@ -64,12 +64,12 @@ impl Extension {
             _ => 0,
         };
         let guard = epoch::pin();
-        let rare = self.rare.load(&guard).map_or(0, Rare::memory);
-        size_of::<Self>() + target + rare
+        let extra_attrs = self.extra_attrs.load(&guard).map_or(0, ExtraAttrs::memory);
+        size_of::<Self>() + target + extra_attrs
     }
 }
 
-impl Rare {
+impl ExtraAttrs {
     fn memory(&self) -> usize {
         let values = self.xattrs.iter();
         let values = values.map(|(name, value)| name.len() + COUNTS + value.len());
@@ -104,7 +104,7 @@ pub(crate) struct DirectoryBody {
 
 /// What few inodes have.
 #[derive(Clone, Default)]
-pub(crate) struct Rare {
+pub(crate) struct ExtraAttrs {
     /// Extended attributes by full name, ACLs excepted. Values are shared between one state of
     /// the inode and the next.
     pub(crate) xattrs: BTreeMap<Box<[u8]>, Arc<[u8]>>,

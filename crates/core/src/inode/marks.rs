@@ -112,7 +112,7 @@ impl Object {
         marks & (MAPPED | FULL) != 0
             || self.kind() != FileType::Regular
             // Behind its end there may be space, but not without a word.
-            || (self.size() == 0 && !self.may_be_rare())
+            || (self.size() == 0 && !self.may_have_extra_attrs())
             || self.stored_pages().is_some()
     }
 
@@ -174,7 +174,7 @@ impl Object {
     }
 
     /// Was it? From now on not, the caller sees to it.
-    pub(crate) fn take_lazy_time(&self) -> bool {
+    pub(crate) fn take_lazytime(&self) -> bool {
         // Mostly it was not, and then nothing is written.
         self.has_lazy_time()
             && self.front.marks.fetch_and(!LAZY_TIME, Ordering::AcqRel) & LAZY_TIME != 0

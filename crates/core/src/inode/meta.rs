@@ -89,7 +89,7 @@ impl Meta {
         }
     }
 
-    /// Permission bits, LINKABLE, READ and file flags, as [`Front`] keeps them.
+    /// Permission bits, LINKABLE, READ and file flags, as [`HotAttrs`] keeps them.
     #[inline]
     fn mode(&self) -> u32 {
         let linkable = if self.linkable { LINKABLE } else { 0 };
@@ -132,7 +132,7 @@ fn unpacked(mode: u32) -> FileFlags {
 /// The part of an inode's [`Meta`] that stays as it is while the content is changed, on the line of
 /// an inode that readers of its content need: whoever writes there disturbs them.
 #[repr(C)]
-pub(super) struct Front {
+pub(super) struct HotAttrs {
     atime: AtomicI64,
     /// Permission bits, LINKABLE, READ, file flags, type.
     mode: AtomicU32,
@@ -142,12 +142,12 @@ pub(super) struct Front {
     /// Marks that the inode's other parts keep here, where there is room.
     pub(super) marks: AtomicU8,
     /// How often it is used, as far as reclaim has to know.
-    pub(super) heat: AtomicU8,
+    pub(super) aging: AtomicU8,
 }
 
 /// The part that a writer changes, on the line of what else he changes.
 #[repr(C)]
-pub(super) struct Back {
+pub(super) struct ColdAttrs {
     seq: AtomicU32,
     nlink: AtomicU32,
     size: AtomicU64,
@@ -159,11 +159,11 @@ pub(super) struct Back {
 }
 
 const _: () = assert!(
-    size_of::<Front>() == 24 && size_of::<Back>() == 56,
+    size_of::<HotAttrs>() == 24 && size_of::<ColdAttrs>() == 56,
     "an inode grew"
 );
 
-impl Front {
+impl HotAttrs {
     #[inline(always)]
     pub(super) fn new(file_system: u16, kind: FileType, meta: &Meta, marks: u8) -> Self {
         Self {
@@ -173,7 +173,7 @@ impl Front {
             gid: AtomicU32::new(meta.gid),
             file_system,
             marks: AtomicU8::new(marks),
-            heat: AtomicU8::new(0),
+            aging: AtomicU8::new(0),
         }
     }
 
@@ -223,7 +223,7 @@ impl Front {
     }
 }
 
-impl Back {
+impl ColdAttrs {
     #[inline(always)]
     pub(super) fn new(meta: &Meta) -> Self {
         Self {
@@ -268,8 +268,8 @@ impl Back {
 /// Where an inode keeps its [`Meta`]: both parts, and the lock of their writers.
 #[derive(Clone, Copy)]
 pub(super) struct MetaCell<'i> {
-    pub(super) front: &'i Front,
-    pub(super) back: &'i Back,
+    pub(super) front: &'i HotAttrs,
+    pub(super) back: &'i ColdAttrs,
     pub(super) lock: &'i Mutex<()>,
 }
 
@@ -411,8 +411,8 @@ mod tests {
 
     #[test]
     fn a_reader_never_sees_half_a_change() {
-        let front = Front::new(1, FileType::Regular, &all(0), 0);
-        let back = Back::new(&all(0));
+        let front = HotAttrs::new(1, FileType::Regular, &all(0), 0);
+        let back = ColdAttrs::new(&all(0));
         let lock = Mutex::new(());
         let cell = MetaCell {
             front: &front,
@@ -440,8 +440,8 @@ mod tests {
 
     #[test]
     fn the_type_outlives_changes() {
-        let front = Front::new(1, FileType::Socket, &all(1), 0);
-        let back = Back::new(&all(1));
+        let front = HotAttrs::new(1, FileType::Socket, &all(1), 0);
+        let back = ColdAttrs::new(&all(1));
         let cell = MetaCell {
             front: &front,
             back: &back,

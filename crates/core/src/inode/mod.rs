@@ -9,20 +9,20 @@
 //! before any attributes; their lock is a leaf, and no thread holds two of them. Attributes,
 //! extended attributes and ACLs are read without it.
 
+mod aging;
 mod change;
 mod charged;
 mod extension;
-mod heat;
 mod marks;
 mod meta;
 mod numbered;
 mod protection;
 mod values;
 
+pub(crate) use aging::{Epochs, Look, Part};
 pub(crate) use change::{MetaWrite, View};
 use extension::UNTOLD;
-pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
-pub(crate) use heat::{Epochs, Look, Part};
+pub(crate) use extension::{Content, DirectoryBody, Extension, ExtraAttrs};
 pub(crate) use holdfast_cache::Set;
 pub(crate) use meta::Meta;
 pub(crate) use numbered::Numbered;
@@ -39,7 +39,7 @@ use crate::locks::InodeLocks;
 use crate::store::StoredSpace;
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, Time};
 pub(crate) use marks::{Known, time_of_changes};
-use meta::{Back, Front, MetaCell};
+use meta::{ColdAttrs, HotAttrs, MetaCell};
 
 /// Files up to so many bytes come into memory, and leave it, as a whole.
 pub(crate) const WHOLE: u64 = 256 << 10;
@@ -65,12 +65,12 @@ pub(crate) type Inode = Held<Object>;
 /// changes, his locks included.
 #[repr(C)]
 pub(crate) struct Object {
-    front: Front,
+    front: HotAttrs,
     extension: OnceBox<Extension>,
     /// A regular file's content; empty for others. The locks beside it are that of the attributes,
     /// and the turn at the store.
     pages: Pages,
-    back: Back,
+    back: ColdAttrs,
 }
 
 const _: () = assert!(size_of::<Object>() == 104, "an inode grew");
@@ -97,10 +97,10 @@ impl Object {
     ) -> Self {
         let marks = known as u8;
         Self {
-            front: Front::new(file_system, kind, meta, marks),
+            front: HotAttrs::new(file_system, kind, meta, marks),
             extension: extension.map_or_else(OnceBox::new, OnceBox::with_value),
             pages: Pages::new(),
-            back: Back::new(meta),
+            back: ColdAttrs::new(meta),
         }
     }
 
@@ -260,8 +260,8 @@ impl Object {
     /// Attributes, and what few inodes have, of one moment.
     #[inline]
     pub(crate) fn view<'g>(&'g self, guard: &'g Guard) -> View<'g> {
-        let (meta, rare) = self.cell().read(|| self.rare(guard));
-        View { meta, rare }
+        let (meta, extra_attrs) = self.cell().read(|| self.extra_attrs(guard));
+        View { meta, extra_attrs }
     }
 
     /// May `who` do this whatever the permissions are?
@@ -286,26 +286,27 @@ impl Object {
     /// May `who` do this, who has no capability for it?
     #[inline(never)]
     fn permits_by_mode(&self, who: &Caller, want: Access, guard: &Guard) -> bool {
-        let ((perm, uid, gid), rare) = self.cell().read_owner(|| self.rare(guard));
-        let acl = rare.and_then(|rare| rare.acl.as_ref());
+        let ((perm, uid, gid), extra_attrs) = self.cell().read_owner(|| self.extra_attrs(guard));
+        let acl = extra_attrs.and_then(|extra_attrs| extra_attrs.acl.as_ref());
         acl::permission(who, uid, gid, perm, acl, self.kind(), want)
     }
 
-    /// `false`: it has nothing of what [few inodes](Rare) have, and never had.
+    /// `false`: it has nothing of what [few inodes](ExtraAttrs) have, and never had.
     #[inline]
-    pub(crate) fn may_be_rare(&self) -> bool {
+    pub(crate) fn may_have_extra_attrs(&self) -> bool {
         self.extension.get().is_some()
     }
 
     /// What few inodes have: extended attributes, or had some, ACLs, a project.
     #[inline]
-    pub(crate) fn rare<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rare> {
-        self.extension.get()?.rare.load(guard)
+    pub(crate) fn extra_attrs<'g>(&'g self, guard: &'g Guard) -> Option<&'g ExtraAttrs> {
+        self.extension.get()?.extra_attrs.load(guard)
     }
 
     /// The project.
     pub(crate) fn project(&self) -> u32 {
-        self.rare(&epoch::pin()).map_or(0, |rare| rare.project)
+        self.extra_attrs(&epoch::pin())
+            .map_or(0, |extra_attrs| extra_attrs.project)
     }
 
     /// The size alone: what was written before it grew can be read.

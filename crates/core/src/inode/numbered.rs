@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 
 use super::{Inode, Meta, TURN};
+use crate::log_order::HasTurn;
 use crate::store::{InodeRecord, StoredSpace};
-use crate::turns::HasTurn;
 use crate::types::{Attr, Ino};
 
 /// What depends on an inode's number.
@@ -59,10 +59,10 @@ impl Numbered for Inode {
             Err(_) => meta.home.0,
         };
         // A guard is taken for those that may have it only, which each directory may.
-        let (xattrs, project) = match self.may_be_rare() {
+        let (xattrs, project) = match self.may_have_extra_attrs() {
             true => self
-                .rare(&epoch::pin())
-                .map_or((false, 0), |rare| (true, rare.project)),
+                .extra_attrs(&epoch::pin())
+                .map_or((false, 0), |extra_attrs| (true, extra_attrs.project)),
             false => (false, 0),
         };
         InodeRecord {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use holdfast_sync::{Doomed, Ref};
+use holdfast_sync::{Freeing, Ref};
 
 use super::{InodeWalk, Take, Visit};
 use crate::file_system::Core;
@@ -19,14 +19,14 @@ use holdfast_cache::Space as _;
 ///
 /// Dropped without being concluded it is found again by eviction.
 pub(crate) struct Ending {
-    doomed: Doomed<Object>,
+    freeing: Freeing<Object>,
     /// Pages of its content that are in the store alone.
     stored: u64,
 }
 
 impl Ending {
     pub(crate) fn inode(&self) -> &Inode {
-        &self.doomed
+        &self.freeing
     }
 }
 
@@ -46,16 +46,16 @@ impl Core {
     /// Gives a use back; the last use of a doomed inode ends it.
     #[inline]
     pub(crate) fn put(&self, node: Node) {
-        if let Some(doomed) = node.into_inner().and_then(Ref::release) {
-            self.end(doomed);
+        if let Some(freeing) = node.into_inner().and_then(Ref::release) {
+            self.end(freeing);
         }
     }
 
     /// As [`Core::put`], for the many of a walk.
     #[inline]
     pub(super) fn put_in_passing(&self, node: Node) {
-        if let Some(doomed) = node.into_inner().and_then(Ref::release_inline) {
-            self.end(doomed);
+        if let Some(freeing) = node.into_inner().and_then(Ref::release_inline) {
+            self.end(freeing);
         }
     }
 
@@ -68,19 +68,19 @@ impl Core {
 
     /// Ends an inode that nobody uses: an orphan with all it holds, any other for as long as
     /// nobody asks for it.
-    pub(crate) fn end(&self, doomed: Doomed<Object>) {
-        self.end_locks(&doomed);
-        if doomed.nlink() == 0 {
+    pub(crate) fn end(&self, freeing: Freeing<Object>) {
+        self.end_locks(&freeing);
+        if freeing.nlink() == 0 {
             // To end it is to use it, as in `ending`.
-            doomed.meet(&self.reclaim.epochs);
-            self.end_orphan(&doomed);
+            freeing.meet(&self.reclaim.epochs);
+            self.end_orphan(&freeing);
         } else {
-            if doomed.is_unmet() {
+            if freeing.is_unmet() {
                 self.readahead.wasted.add(1);
             }
-            self.unload(&doomed);
+            self.unload(&freeing);
         }
-        self.bury(doomed);
+        self.free(freeing);
     }
 
     fn end_locks(&self, inode: &Inode) {
@@ -91,35 +91,35 @@ impl Core {
     }
 
     /// An inode without names begins to end. Whoever has this tells the store, and concludes it then.
-    pub(crate) fn ending(&self, doomed: Doomed<Object>) -> Ending {
+    pub(crate) fn ending(&self, freeing: Freeing<Object>) -> Ending {
         // Asked now: once it is free the store knows nothing of it.
-        let stored = self.stored_alone(&doomed);
+        let stored = self.stored_alone(&freeing);
         // To end it is to use it.
-        doomed.meet(&self.reclaim.epochs);
-        Ending { doomed, stored }
+        freeing.meet(&self.reclaim.epochs);
+        Ending { freeing, stored }
     }
 
     /// Ends an inode that the store has freed.
     pub(crate) fn conclude(&self, ending: Ending) {
-        let Ending { doomed, stored } = ending;
-        self.end_locks(&doomed);
-        self.clear_orphan(&doomed, stored);
-        self.bury(doomed);
+        let Ending { freeing, stored } = ending;
+        self.end_locks(&freeing);
+        self.clear_orphan(&freeing, stored);
+        self.free(freeing);
     }
 
-    fn bury(&self, doomed: Doomed<Object>) {
+    fn free(&self, freeing: Freeing<Object>) {
         // Last: whoever asks for the number meanwhile waits, and then finds what is true.
         if self.pinned {
-            self.index.bury(doomed);
+            self.index.free(freeing);
         } else {
-            if doomed.is_main() {
+            if freeing.is_main() {
                 self.reclaim.main.add(-1);
             }
-            let ino = doomed.ino();
-            let mut ends = self.ends.lock(ino);
-            ends.bury(&self.index, doomed);
+            let ino = freeing.ino();
+            let mut evictions = self.evictions.lock(ino);
+            evictions.free(&self.index, freeing);
             if self.coherence.is_some() {
-                self.let_go(ino, ends.is_used(ino));
+                self.let_go(ino, evictions.is_used(ino));
             }
         }
     }
@@ -175,11 +175,11 @@ impl Core {
 
     /// Counts what goes with an inode that has names: the store holds it, or (a revoked file system
     /// in memory) nobody can reach it any more.
-    fn unload(&self, inode: &Doomed<Object>) {
+    fn unload(&self, inode: &Freeing<Object>) {
         self.forget_names(inode);
         // An access time can have moved since the others were handed over. (It is not worth more
         // than a try: a store that fails has stopped the writers.)
-        if !self.pinned && inode.take_lazy_time() {
+        if !self.pinned && inode.take_lazytime() {
             let record = inode.record(&inode.meta());
             if let Ok(mut reservation) = self.reserve(&Intent::giving_back().records(1)) {
                 let change = [Change::Attributes { inode: record }];
@@ -243,14 +243,14 @@ impl Core {
 
     /// The end of an inode without references. Uses by number are found again when it is loaded; without a
     /// name it could not be, and stays for them. Over a store that pins everything no inode can be loaded.
-    fn begin_evict(&self, inode: &Inode) -> Option<Doomed<Object>> {
+    fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
         if self.pinned {
             return self.index.begin_evict(inode);
         }
-        let doomed = self.index.begin_evict_though_held(inode)?;
-        match doomed.nlink() {
-            0 => doomed.unless_held(),
-            _ => Some(doomed),
+        let freeing = self.index.begin_evict_though_held(inode)?;
+        match freeing.nlink() {
+            0 => freeing.unless_held(),
+            _ => Some(freeing),
         }
     }
 
@@ -339,22 +339,22 @@ impl Core {
                     if self.is_evictable(inode) && is_idle(inode) {
                         // Asked again, now that nobody can lock it any more; else it lives on. Not what has no name: its last
                         // FORGET may have come by meanwhile, and left it to this.
-                        let goes = |it: &Doomed<Object>| {
+                        let goes = |it: &Freeing<Object>| {
                             it.nlink() == 0 || self.is_evictable(it) && may_go(it)
                         };
-                        let doomed = self.begin_evict(inode);
-                        batch.extend(doomed.filter(goes));
+                        let freeing = self.begin_evict(inode);
+                        batch.extend(freeing.filter(goes));
                     }
                     goes_on = is_more();
                     goes_on && batch.len() < BATCH
                 });
             }
-            for doomed in batch.drain(..) {
+            for freeing in batch.drain(..) {
                 dropped.inodes += 1;
-                if let Ok(body) = doomed.directory() {
+                if let Ok(body) = freeing.directory() {
                     dropped.names += u64::from(body.names.in_catalog());
                 }
-                self.end(doomed);
+                self.end(freeing);
             }
         }
         next
@@ -369,7 +369,8 @@ impl Core {
             // Nobody is told, and who syncs meets nobody.
             return Ok(());
         }
-        self.late.write(|| self.write_times_of(InodeWalk::new()))
+        self.lazytime
+            .write(|| self.write_times_of(InodeWalk::new()))
     }
 
     /// Those of the inodes that this walk meets.
@@ -389,7 +390,7 @@ impl Core {
     /// # Errors
     /// What the store answers; then it is kept back still.
     pub(crate) fn write_time(&self, inode: &Inode) -> Result<()> {
-        if !inode.take_lazy_time() {
+        if !inode.take_lazytime() {
             return Ok(());
         }
         let handed = self
@@ -402,7 +403,7 @@ impl Core {
             });
         if handed.is_err() {
             inode.mark_lazy_time();
-            self.late.note();
+            self.lazytime.note();
         }
         handed
     }

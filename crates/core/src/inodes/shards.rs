@@ -51,7 +51,7 @@ impl Core {
     /// # Errors
     /// What the store answers, the first time.
     pub(crate) fn write_all_times(&self) -> Result<()> {
-        if !self.late.any() {
+        if !self.lazytime.any() {
             return Ok(());
         }
         let outcome = Mutex::new(Ok(()));

@@ -81,9 +81,9 @@ impl FileSystem {
             if !from.flags().contains(OpenFlags::NOATIME) {
                 core.accessed(from_inode);
             }
-            core.happened(from_inode, EventMask::ACCESS);
-            core.happened(to_inode, EventMask::MODIFY);
-            core.tell_inode(who, to_inode.ino(), true);
+            core.notify_event(from_inode, EventMask::ACCESS);
+            core.notify_event(to_inode, EventMask::MODIFY);
+            core.notify_inode(who, to_inode.ino(), true);
         }
         core.relieve_since(held);
         Ok(copied)
@@ -199,10 +199,10 @@ impl Core {
             }
             if let Some(needed) = of_source {
                 drop(target_pages);
-                self.bring(source, source_body, source_pages, needed, &mut tries)?;
+                self.populate(source, source_body, source_pages, needed, &mut tries)?;
             } else if let Some(needed) = of_target {
                 drop(source_pages);
-                self.bring(target, target_body, target_pages, needed, &mut tries)?;
+                self.populate(target, target_body, target_pages, needed, &mut tries)?;
             }
         }
     }
@@ -252,7 +252,7 @@ impl Core {
         len: u64,
     ) -> Result<()> {
         let end = offset + len;
-        let turn = self.turns([target]);
+        let turn = self.log_order([target]);
         let record = {
             let mut meta = target.write();
             meta.size = meta.size.max(end);

@@ -86,8 +86,8 @@ impl FileSystem {
                 core.fallocate(who, inode, &mut pages, part)?;
             }
         }
-        core.happened(inode, EventMask::MODIFY);
-        core.tell_inode(who, inode.ino(), true);
+        core.notify_event(inode, EventMask::MODIFY);
+        core.notify_inode(who, inode.ino(), true);
         Ok(())
     }
 }
@@ -112,14 +112,14 @@ impl Core {
             pages.begin();
         }
         carry_out(request, pages, space.account())?;
-        let turn = self.turns([inode]);
+        let turn = self.log_order([inode]);
         let record = {
             let mut meta = inode.write();
             meta.size = new_size;
             meta.modified(inode.time_of_change());
             if !self.pinned && request.takes_space_behind(new_size) {
                 // Of few inodes: so that it is asked for when the inode was not in memory.
-                meta.rare();
+                meta.extra_attrs();
             }
             inode.record(&meta)
         };

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use holdfast_cache::{MAX_SIZE, Pages, PagesLock};
 
-use super::bring::{Hold, PAGE, TRIES};
+use super::populate::{Hold, PAGE, TRIES};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::types::{Errno, Ino, Result};
@@ -207,7 +207,7 @@ impl Core {
     /// Has it space from this byte on, or may it have, if that cannot be told?
     fn has_space_behind(&self, inode: &Inode, end: u64) -> bool {
         let behind = || self.store.next_space(inode.ino(), end);
-        inode.may_be_rare() && behind().map_or(true, |run| run.is_some())
+        inode.may_have_extra_attrs() && behind().map_or(true, |run| run.is_some())
     }
 
     /// Asks the store about a file that is not mapped, with the pages free, and locks them then:

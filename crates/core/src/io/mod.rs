@@ -5,10 +5,10 @@
 //! come in its way again and again it takes the lock. Copies between two files lock them by
 //! number.
 
-pub(crate) mod bring;
 mod copy;
 mod fallocate;
 mod map;
+pub(crate) mod populate;
 mod read;
 mod resize;
 mod seek;

@@ -3,8 +3,8 @@ use holdfast_sync::epoch;
 use std::io::IoSliceMut;
 use std::ops::Range;
 
-use super::bring::{BYTES_MAX, Leading, PAGE, TRIES};
 use super::check_range;
+use super::populate::{BYTES_MAX, Leading, PAGE, TRIES};
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
@@ -250,7 +250,7 @@ impl Core {
         if !file.flags().contains(OpenFlags::NOATIME) {
             self.accessed(inode);
         }
-        self.happened(inode, EventMask::ACCESS);
+        self.notify_event(inode, EventMask::ACCESS);
     }
 }
 

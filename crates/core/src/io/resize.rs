@@ -7,9 +7,9 @@ use crate::types::{Caller, Result};
 use crate::watch::EventMask;
 
 impl Core {
-    /// Gives a regular file another size; what is new reads as zeros. `stamp`: its times change
+    /// Gives a regular file another size; what is new reads as zeros. `lsn`: its times change
     /// even if the size does not, as open(2) and ftruncate(2) demand, and truncate(2) does not.
-    pub(crate) fn resize(&self, who: &Caller, node: &Node, size: u64, stamp: bool) -> Result<()> {
+    pub(crate) fn resize(&self, who: &Caller, node: &Node, size: u64, lsn: bool) -> Result<()> {
         let inode = node.inode();
         let pages = inode.regular()?;
         if let Some(through) = self.through() {
@@ -38,12 +38,12 @@ impl Core {
             })?;
             self.drop_privileges(who, node)?;
             let space = self.space_of(inode, Check::of(who));
-            let turn = self.turns([inode]);
+            let turn = self.log_order([inode]);
             let record = {
                 let mut meta = inode.write();
                 // To the same size it frees what was allocated behind the end, and like tmpfs
                 // moves the times of a file that holds any space.
-                if stamp || size != meta.size || pages.pages() > 0 {
+                if lsn || size != meta.size || pages.pages() > 0 {
                     meta.modified(inode.time_of_change());
                 }
                 if size < meta.size {
@@ -75,7 +75,7 @@ impl Core {
                 )?;
             }
         }
-        self.happened(inode, EventMask::MODIFY);
+        self.notify_event(inode, EventMask::MODIFY);
         Ok(())
     }
 }

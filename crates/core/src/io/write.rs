@@ -1,16 +1,16 @@
 use holdfast_cache::{Arrival, Pages, PagesLock};
 use std::io::IoSlice;
 
-use super::bring::PAGE;
+use super::populate::PAGE;
 use super::{SIZE_MAX, check_range, writable};
 use crate::FileSystem;
 use crate::file_system::{Core, Scope};
 use crate::inode::{Inode, Numbered as _, WHOLE};
+use crate::log_order::Taken;
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent, Reservation};
-use crate::turns::Taken;
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -96,7 +96,7 @@ impl FileSystem {
             } else {
                 core.write_in_memory(inode, &mut pages, start, bufs, &space)?
             };
-            let turn = core.turns([inode]);
+            let turn = core.log_order([inode]);
             let (end, now) = (start + done as u64, inode.time_of_change());
             // Most come in the same tick of the clock as the one before, and leave the attributes as they are.
             if inode.size() < end || !inode.is_modified(now) {
@@ -112,8 +112,8 @@ impl FileSystem {
             }
             (start, done)
         };
-        core.happened(inode, EventMask::MODIFY);
-        core.tell_inode(who, inode.ino(), true);
+        core.notify_event(inode, EventMask::MODIFY);
+        core.notify_inode(who, inode.ino(), true);
         core.relieve_since(held);
         if file.flags().intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
             core.commit_for(file)?;
@@ -259,7 +259,7 @@ impl Core {
         };
         let held = reservation.held();
         if let [buf] = bufs {
-            return self.in_turn(turn, Scope::Inodes, || {
+            return self.in_log_order(turn, Scope::Inodes, || {
                 let batch = [attributes(), write(start, &buf[..done])];
                 self.accept_written(held, &batch, &page)
             });

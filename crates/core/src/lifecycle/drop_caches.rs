@@ -25,7 +25,7 @@ impl FileSystem {
     pub fn drop_walked(&self, walk: InodeWalk) -> Result<Dropped> {
         let rest = walk.rest();
         self.drop_by(
-            |core| match core.late.any() {
+            |core| match core.lazytime.any() {
                 true => core.write_times_of(walk),
                 false => Ok(()),
             },

@@ -38,7 +38,7 @@ impl FileSystem {
                     locks.end(&core.lock_graph);
                 }
                 // Its end, if this is it, is the next pass's.
-                drop(inode.doom());
+                drop(inode.mark_freeing());
             });
         });
         core.drop_in_shards(|range| core.evict_unused(range));
@@ -70,7 +70,7 @@ impl Core {
         }
         if self.policy.revoked() {
             // Not its end: `node` is a use.
-            drop(node.inode().doom());
+            drop(node.inode().mark_freeing());
         }
     }
 

@@ -513,9 +513,9 @@ fn a_waiter_overtaken_often_is_let_go_first() {
         let polite = files.locks[0].set(&files.graph, &newcomer, Some(&cancelled));
         assert_eq!(polite, Err(Errno::EINTR));
         let start = Instant::now();
-        let late = scope.spawn(|| files.wait(0, lock(Ofd, 2, Read, 0, 0)));
+        let lazytime = scope.spawn(|| files.wait(0, lock(Ofd, 2, Read, 0, 0)));
         files.until_waiting(0, 2);
-        assert_eq!(late.join().unwrap(), Ok(()));
+        assert_eq!(lazytime.join().unwrap(), Ok(()));
         assert!(start.elapsed() >= PATIENCE);
         files.locks[0].release(&files.graph, LockOwner(2), Ofd);
         let polite = scope.spawn(|| files.wait(0, lock(Ofd, 3, Read, 0, 0)));

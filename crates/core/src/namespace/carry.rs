@@ -3,17 +3,17 @@
 use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
 
-use super::Birth;
+use super::NewInode;
 use super::pair::Locked;
 use super::rename::End;
 use crate::acl::{ACL_ACCESS, to_xattr};
 use crate::clock;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, kept_values};
+use crate::log_order::Taken;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Reservation, kept_bytes};
-use crate::turns::Taken;
 use crate::types::{Caller, FileType, Ino, Result, Time};
 use crate::watch::EventMask;
 
@@ -78,12 +78,12 @@ impl Core {
         let gained = i32::from(is_dir);
         let lost = target.map_or(0, |target| i32::from(target.kind().is_dir()));
         let whose = [from.dir, to.dir, source, target.unwrap_or(source)].map(Node::inode);
-        let turns = self.turns(whose);
+        let log_order = self.log_order(whose);
         self.moved(source, to.dir, to_cookie, now);
         self.tally(from.dir, to.dir, locked, -gained, gained - lost, now);
         let left = target.map(|target| self.lose_name(target, now));
         self.record_move(
-            turns,
+            log_order,
             reservation,
             from,
             to,
@@ -112,10 +112,11 @@ impl Core {
     ) -> Result<Option<Node>> {
         let mut made = None;
         if whiteout {
-            let birth = Birth::of(FileType::CharDevice, 0);
+            let new_inode = NewInode::of(FileType::CharDevice, 0);
             let place = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-            let inode = self.conceive(who, from.dir.inode(), clock::change(), place, birth)?;
-            let ino = self.number(&mut locked.from, birth.kind);
+            let inode =
+                self.allocate_inode(who, from.dir.inode(), clock::change(), place, new_inode)?;
+            let ino = self.number(&mut locked.from, new_inode.kind);
             // The inode first: who finds the name finds it.
             made = Some(self.publish(ino, inode, Check::of(who), reservation)?);
         }
@@ -155,7 +156,7 @@ impl Core {
         let to_cookie = locked.to().get(to.name).map_or(0, |entry| entry.cookie);
         let from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
         let whose = [from.dir, to.dir, source, target].map(Node::inode);
-        let turns = self.turns(whose);
+        let log_order = self.log_order(whose);
         self.moved(source, to.dir, to_cookie, now);
         self.moved(target, from.dir, from_cookie, now);
         let shift = i32::from(source.kind().is_dir()) - i32::from(target.kind().is_dir());
@@ -168,7 +169,7 @@ impl Core {
                 enter(to, source, to_cookie),
             ];
             push_attributes(&mut batch, &whose);
-            self.apply_in(turns, reservation, whose, &batch)?;
+            self.apply_in(log_order, reservation, whose, &batch)?;
         }
         self.tell_moved(from, to, source.ino(), source.kind().is_dir());
         self.tell_moved(to, from, target.ino(), target.kind().is_dir());
@@ -210,7 +211,7 @@ impl Core {
     )]
     fn record_move(
         &self,
-        turns: Option<Taken<'_, 4>>,
+        log_order: Option<Taken<'_, 4>>,
         reservation: &mut Reservation<'_>,
         from: End<'_>,
         to: End<'_>,
@@ -260,7 +261,7 @@ impl Core {
         push_attributes(&mut batch, target.as_slice());
         let [from, to, source] = moved;
         let whose = [from, to, source, target.unwrap_or(source)];
-        self.apply_in(turns, reservation, whose, &batch)?;
+        self.apply_in(log_order, reservation, whose, &batch)?;
         if let Some(node) = whiteout {
             node.inode().born();
         }
@@ -273,14 +274,14 @@ impl Core {
             return;
         }
         let cookie = self.watches.next_cookie();
-        self.name_happened(
+        self.notify_name(
             from.dir.ino(),
             EventMask::MOVED_FROM,
             from.name,
             is_dir,
             cookie,
         );
-        self.name_happened(to.dir.ino(), EventMask::MOVED_TO, to.name, is_dir, cookie);
+        self.notify_name(to.dir.ino(), EventMask::MOVED_TO, to.name, is_dir, cookie);
         self.watches.notify(ino, EventMask::MOVE_SELF, None, 0);
     }
 }

@@ -3,7 +3,7 @@
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::Ordering;
 
-use super::Birth;
+use super::NewInode;
 use crate::FileSystem;
 use crate::directory::Names;
 use crate::file_system::Core;
@@ -87,11 +87,11 @@ impl Core {
             _ => {}
         }
         let rdev = if kind.is_device() { rdev } else { 0 };
-        let birth = Birth {
+        let new_inode = NewInode {
             rdev,
-            ..Birth::of(kind, perm)
+            ..NewInode::of(kind, perm)
         };
-        self.make(who, dir, name, birth)
+        self.make(who, dir, name, new_inode)
     }
 
     /// See [`FileSystem::mkdir`].
@@ -102,8 +102,8 @@ impl Core {
         name: &[u8],
         perm: u16,
     ) -> Result<Node> {
-        let birth = Birth::of(FileType::Directory, perm & (0o777 | S_ISVTX));
-        self.make(who, dir, name, birth)
+        let new_inode = NewInode::of(FileType::Directory, perm & (0o777 | S_ISVTX));
+        self.make(who, dir, name, new_inode)
     }
 
     /// See [`FileSystem::symlink`].
@@ -115,15 +115,21 @@ impl Core {
         target: &[u8],
     ) -> Result<Node> {
         check_target(target)?;
-        let birth = Birth {
+        let new_inode = NewInode {
             target: Some(target),
-            ..Birth::of(FileType::Symlink, 0o777)
+            ..NewInode::of(FileType::Symlink, 0o777)
         };
-        self.make(who, dir, name, birth)
+        self.make(who, dir, name, new_inode)
     }
 
     /// Makes an inode and its name.
-    fn make(&self, who: &Caller, dir: &Inode, name: &[u8], birth: Birth<'_>) -> Result<Node> {
+    fn make(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        name: &[u8],
+        new_inode: NewInode<'_>,
+    ) -> Result<Node> {
         if is_special(name) {
             return Err(Errno::EEXIST);
         }
@@ -131,55 +137,55 @@ impl Core {
         let body = self.search(who, dir)?;
         check_new_name(name)?;
         if let Some(through) = self.through() {
-            let node = through.make(who, (dir, body), name, birth, false)?;
-            self.tell_entry(who, dir.ino(), name);
-            self.relieve_inodes_since(added);
+            let node = through.make(who, (dir, body), name, new_inode, false)?;
+            self.notify_entry(who, dir.ino(), name);
+            self.shrink_inodes_since(added);
             return Ok(node);
         }
-        let reserved = self.reserve_birth(dir, Some(name), &birth);
+        let reserved = self.reserve_new_inode(dir, Some(name), &new_inode);
         let node = {
             let mut names = self.lock_name(dir, body, name)?;
             if names.seek(name).is_some() {
                 return Err(Errno::EEXIST);
             }
-            self.make_in(who, dir, &mut names, name, birth, reserved)?
+            self.make_in(who, dir, &mut names, name, new_inode, reserved)?
         };
-        self.tell_entry(who, dir.ino(), name);
-        self.relieve_inodes_since(added);
+        self.notify_entry(who, dir.ino(), name);
+        self.shrink_inodes_since(added);
         Ok(node)
     }
 
     /// Makes an inode and its name, which the caller knows to be free under the lock it holds. `reserved`: what
-    /// [`Core::reserve_birth`] said before.
+    /// [`Core::reserve_new_inode`] said before.
     pub(crate) fn make_in(
         &self,
         who: &Caller,
         dir: &Inode,
         names: &mut Names<'_>,
         name: &[u8],
-        birth: Birth<'_>,
+        new_inode: NewInode<'_>,
         reserved: Result<Reservation<'_>>,
     ) -> Result<Node> {
-        self.may_make(who, dir, birth)?;
+        self.may_make(who, dir, new_inode)?;
         let mut reservation = reserved?;
         let now = dir.time_of_change();
         let cookie = names.next_cookie();
-        let inode = self.conceive(who, dir, now, cookie, birth)?;
+        let inode = self.allocate_inode(who, dir, now, cookie, new_inode)?;
         debug_assert!(name.len() <= NAME_MAX);
-        let is_dir = birth.kind.is_dir();
-        let ino = self.number(names, birth.kind);
+        let is_dir = new_inode.kind.is_dir();
+        let ino = self.number(names, new_inode.kind);
         // The inode first: who finds the name finds it.
         let node = self.publish(ino, inode, Check::of(who), &mut reservation)?;
-        let turn = self.turns([dir]);
+        let turn = self.log_order([dir]);
         names.changed(dir, 1, i32::from(is_dir), now);
         // The store before the name: nobody changes the inode before the store knows it.
         let recorded = if self.pinned {
             Ok(())
         } else {
             let named = Some((name, cookie, turn));
-            self.record_birth(&mut reservation, dir, &node, birth.target, named)
+            self.record_new_inode(&mut reservation, dir, &node, new_inode.target, named)
         };
-        let named = recorded.and_then(|()| names.insert(name, cookie, ino, birth.kind));
+        let named = recorded.and_then(|()| names.insert(name, cookie, ino, new_inode.kind));
         if let Err(error) = named {
             names.changed(dir, 0, -i32::from(is_dir), now);
             reservation.keep_only(kept_values(node.inode()));
@@ -191,22 +197,27 @@ impl Core {
             reservation.keep_only(kept);
         }
         self.count_name(names, name);
-        self.name_happened(dir.ino(), EventMask::CREATE, name, is_dir, 0);
+        self.notify_name(dir.ino(), EventMask::CREATE, name, is_dir, 0);
         Ok(node)
     }
 
     /// May `who` make this in a directory, whose names are locked?
     #[inline]
-    pub(crate) fn may_make(&self, who: &Caller, dir: &Inode, birth: Birth<'_>) -> Result<()> {
+    pub(crate) fn may_make(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        new_inode: NewInode<'_>,
+    ) -> Result<()> {
         self.may_create(who, dir)?;
         // A whiteout (0:0) is no device that anybody could open.
-        if birth.kind.is_device()
-            && !(birth.kind == FileType::CharDevice && birth.rdev == 0)
+        if new_inode.kind.is_device()
+            && !(new_inode.kind == FileType::CharDevice && new_inode.rdev == 0)
             && !who.has(Caps::MKNOD)
         {
             return Err(Errno::EPERM);
         }
-        if birth.kind.is_dir() && self.is_full_of_directories(dir) {
+        if new_inode.kind.is_dir() && self.is_full_of_directories(dir) {
             return Err(Errno::EMLINK);
         }
         Ok(())

@@ -38,8 +38,8 @@ impl Core {
             Some(through) => through.link(who, node, (dir, body), name)?,
             None => self.link_behind(who, node, (dir, body), name)?,
         }
-        self.tell_inode(who, node.ino(), false);
-        self.tell_entry(who, dir.ino(), name);
+        self.notify_inode(who, node.ino(), false);
+        self.notify_entry(who, dir.ino(), name);
         Ok(())
     }
 
@@ -68,7 +68,7 @@ impl Core {
             let mut reservation = reserved?;
             let now = time_of_changes([dir, node.inode()]);
             let cookie = names.next_cookie();
-            let turns = self.turns([node.inode(), dir]);
+            let log_order = self.log_order([node.inode(), dir]);
             {
                 let mut meta = node.inode().write();
                 if meta.nlink == 0 && !meta.linkable {
@@ -82,7 +82,7 @@ impl Core {
                 meta.linkable = false;
                 meta.ctime = now;
                 meta.home = (dir.ino(), cookie);
-                node.inode().spare();
+                node.inode().unmark_freeing();
             }
             self.doom_if_revoked(node);
             names.changed(dir, 0, 0, now);
@@ -94,7 +94,7 @@ impl Core {
                 let inode = node.inode().record(&node.inode().meta());
                 // Not the home's cookie: the file may have got yet another name meanwhile.
                 self.apply_in(
-                    turns,
+                    log_order,
                     &mut reservation,
                     [node.inode(), dir],
                     &[
@@ -113,7 +113,7 @@ impl Core {
                 )?;
             }
             self.watches.notify(node.ino(), EventMask::ATTRIB, None, 0);
-            self.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);
+            self.notify_name(dir.ino(), EventMask::CREATE, name, false, 0);
         }
         Ok(())
     }

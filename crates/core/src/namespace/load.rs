@@ -187,7 +187,7 @@ impl Core {
                 Known::Unknown => names.changes(),
             }
         };
-        let ends = self.ends.snapshot();
+        let evictions = self.evictions.snapshot();
         let asked = self.ask_store(dir.ino(), name);
         let mut names = body.names.write();
         if names.place() == Place::Partial && names.changes() == changes {
@@ -196,7 +196,7 @@ impl Core {
             self.learn(dir, &mut names, name, entry)?;
             drop(names);
             if let Some((entry, Some(record))) = told {
-                self.load_told(dir, body, name, entry, (&record, &ends));
+                self.load_told(dir, body, name, entry, (&record, &evictions));
             }
             return Ok(entry);
         }

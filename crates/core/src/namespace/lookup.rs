@@ -31,7 +31,7 @@ impl FileSystem {
             },
             _ => core.named(dir.inode(), body, name),
         };
-        core.relieve_inodes_since(added);
+        core.shrink_inodes_since(added);
         found
     }
 }

@@ -5,21 +5,21 @@
 //! locked after the one that holds it. Two directories are locked only by a rename, while the tree's
 //! shape stands still. Times and counts are in `meta`, a leaf.
 
-mod birth;
 mod carry;
 mod create;
 mod link;
 mod load;
 mod lookup;
+mod new_inode;
 mod pair;
 mod publish;
 mod remove;
 mod rename;
 mod window;
 
-pub(crate) use birth::Birth;
 pub(crate) use create::check_target;
 pub(crate) use lookup::dangling;
+pub(crate) use new_inode::NewInode;
 pub(crate) use rename::{End, check_flags};
 
 use crate::directory::Names;

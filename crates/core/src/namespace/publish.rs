@@ -25,14 +25,14 @@ impl Core {
             {
                 let mut meta = node.inode().write();
                 meta.nlink = 0;
-                drop(node.inode().doom());
+                drop(node.inode().mark_freeing());
             }
             // An orphan: if a walk has met it, it ends with the walk's use.
             return self.put(node);
         }
-        drop(node.inode().doom());
-        if let Some(doomed) = node.into_inner().and_then(Ref::release) {
-            self.index.bury(doomed);
+        drop(node.inode().mark_freeing());
+        if let Some(freeing) = node.into_inner().and_then(Ref::release) {
+            self.index.free(freeing);
         }
         // A store that has heard of it answered with an error, or has no room for the name.
         self.behind.release(AN_INODE);

@@ -8,9 +8,9 @@ use crate::file_system::{Core, Scope};
 use crate::inode::time_of_changes;
 use crate::inode::{Inode, Numbered as _};
 use crate::inodes::Ending;
+use crate::log_order::Taken;
 use crate::node::Node;
 use crate::store::{Change, Intent, Reservation};
-use crate::turns::Taken;
 use crate::types::{Caller, Errno, Ino, Result, Time, check_component, is_special};
 use crate::watch::EventMask;
 
@@ -115,19 +115,19 @@ impl Core {
             self.names.add(names.counts(-1));
             let now = time_of_changes([dir, victim.inode()]);
             let left = {
-                let turns = self.turns([dir, victim.used().map_or(dir, Node::inode)]);
+                let log_order = self.log_order([dir, victim.used().map_or(dir, Node::inode)]);
                 names.changed(dir, 0, -i32::from(as_dir), now);
                 let left = victim.used().map_or(0, |node| self.lose_name(node, now));
                 if self.pinned {
                     self.release_kept(name.len());
                 } else {
                     let gone = (dir, name, cookie);
-                    self.record_removal(turns, &mut reservation, gone, &victim, now)?;
+                    self.record_removal(log_order, &mut reservation, gone, &victim, now)?;
                 }
                 left
             };
             self.tell_lost(victim.inode(), left);
-            self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
+            self.notify_name(dir.ino(), EventMask::DELETE, name, as_dir, 0);
             victim
         };
         let ino = victim.inode().ino();
@@ -139,8 +139,8 @@ impl Core {
                 None
             }
         };
-        self.tell_entry(who, dir.ino(), name);
-        self.tell_inode(who, ino, false);
+        self.notify_entry(who, dir.ino(), name);
+        self.notify_inode(who, ino, false);
         if let Some(node) = used {
             self.put(node);
         }
@@ -167,7 +167,7 @@ impl Core {
         if as_dir {
             return Ok(None);
         }
-        let doomed = {
+        let freeing = {
             // Only for this: more may be asked of a store.
             let guard = epoch::pin();
             let Some(inode) = self.index.peek(ino.0, &guard) else {
@@ -180,8 +180,8 @@ impl Core {
             self.index.begin_evict(inode)
         };
         // It may have got another name before. Then what was begun is dropped, and it lives on.
-        let ended = doomed.filter(|doomed| doomed.nlink() == 1);
-        Ok(ended.map(|doomed| self.ending(doomed)))
+        let ended = freeing.filter(|freeing| freeing.nlink() == 1);
+        Ok(ended.map(|freeing| self.ending(freeing)))
     }
 
     /// What becomes of an inode that is about to lose a name: if that is the only one, and nobody else uses it, it ends
@@ -192,7 +192,7 @@ impl Core {
             return Some(Victim::Used(victim));
         }
         match victim.into_last() {
-            Ok(doomed) if is_last(&doomed) => Some(Victim::Ended(self.ending(doomed))),
+            Ok(freeing) if is_last(&freeing) => Some(Victim::Ended(self.ending(freeing))),
             Ok(_) => None,
             Err(node) => Some(Victim::Used(node)),
         }
@@ -200,7 +200,7 @@ impl Core {
 
     fn record_removal(
         &self,
-        turns: Option<Taken<'_, 2>>,
+        log_order: Option<Taken<'_, 2>>,
         reservation: &mut Reservation<'_>,
         (dir, name, cookie): (&Inode, &[u8], u64),
         victim: &Victim,
@@ -217,7 +217,7 @@ impl Core {
             inode: dir.record(&dir.meta()),
         };
         match victim {
-            Victim::Used(_) => self.in_turn(turns, Scope::Names, || {
+            Victim::Used(_) => self.in_log_order(log_order, Scope::Names, || {
                 let of_inode = Change::Attributes {
                     inode: inode.record(&inode.meta()),
                 };
@@ -233,7 +233,7 @@ impl Core {
                 };
                 let free = Change::Free { ino: inode.ino() };
                 let batch = [last, leave, of_dir(), free];
-                self.in_turn(turns, Scope::Names, || self.behind.apply(held, &batch))
+                self.in_log_order(log_order, Scope::Names, || self.behind.apply(held, &batch))
             }
         }
     }
@@ -246,7 +246,7 @@ impl Core {
         if !self.is_empty(victim, &mut names)? {
             return Err(Errno::ENOTEMPTY);
         }
-        names.bury();
+        names.free();
         Ok(())
     }
 
@@ -262,7 +262,7 @@ impl Core {
         meta.ctime = now;
         if meta.nlink == 0 {
             // The caller has a use of it, so it does not end here.
-            drop(victim.inode().doom());
+            drop(victim.inode().mark_freeing());
         }
         meta.nlink
     }

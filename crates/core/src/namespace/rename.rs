@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Birth;
+use super::NewInode;
 use super::lookup::dangling;
 use super::pair::Locked;
 use crate::FileSystem;
@@ -12,7 +12,7 @@ use crate::directory::Entry;
 use crate::file_system::Core;
 use crate::inode::time_of_changes;
 use crate::node::Node;
-use crate::shape;
+use crate::rename_lock;
 use crate::store::{Class, Intent, Reservation};
 use crate::types::{
     Access, Caller, Errno, FileType, Ino, RenameFlags, Result, check_component, is_special,
@@ -65,13 +65,13 @@ impl FileSystem {
         flags: RenameFlags,
     ) -> Result<()> {
         let changed = self.core.rename(who, from, to, flags)?;
-        self.core.tell_entry(who, from.dir.ino(), from.name);
-        self.core.tell_entry(who, to.dir.ino(), to.name);
+        self.core.notify_entry(who, from.dir.ino(), from.name);
+        self.core.notify_entry(who, to.dir.ino(), to.name);
         // A listing of a directory names its parent.
         let has_moved = from.dir.ino() != to.dir.ino();
         for node in changed {
             let is_listing = has_moved && node.kind() == FileType::Directory;
-            self.core.tell_inode(who, node.ino(), is_listing);
+            self.core.notify_inode(who, node.ino(), is_listing);
         }
         Ok(())
     }
@@ -100,22 +100,22 @@ impl Core {
         }
         let _loaded = self.load_ends(from, to)?;
         let moves_files = [from, to].iter().all(|end| !self.seems_directory(*end));
-        let mut shape = if moves_files {
-            self.shape.still()
+        let mut rename_lock = if moves_files {
+            self.rename_lock.still()
         } else {
-            self.shape.change()
+            self.rename_lock.change()
         };
         loop {
             let locked = self.lock_ends(from, to)?;
-            let shape_held = Some(&shape);
+            let shape_held = Some(&rename_lock);
             let renamed =
                 self.rename_locked(who, from, to, flags, locked, shape_held, &mut reserved)?;
             if let Some(changed) = renamed {
                 return Ok(changed);
             }
             // A directory came in the way of a file: once more, alone.
-            drop(shape);
-            shape = self.shape.change();
+            drop(rename_lock);
+            rename_lock = self.rename_lock.change();
         }
     }
 
@@ -199,9 +199,9 @@ impl Core {
         // The directories, and what moves.
         let intent = intent.records(2 + u64::from(apart) + u64::from(exchange));
         if whiteout {
-            let birth = Birth::of(FileType::CharDevice, 0);
+            let new_inode = NewInode::of(FileType::CharDevice, 0);
             let mut intent =
-                self.intent_of_birth(from.dir.inode(), Some(from.name), &birth, intent);
+                self.intent_of_new_inode(from.dir.inode(), Some(from.name), &new_inode, intent);
             intent.inodes = 1;
             return self.reserve(&intent);
         }
@@ -229,7 +229,7 @@ impl Core {
         self.seems(end).is_some_and(|entry| entry.kind.is_dir())
     }
 
-    /// What remains with the names of both ends locked. `shape` is held if the ends are two directories;
+    /// What remains with the names of both ends locked. `rename_lock` is held if the ends are two directories;
     /// `None` if that has to be for change.
     #[expect(
         clippy::too_many_arguments,
@@ -242,7 +242,7 @@ impl Core {
         to: End<'_>,
         flags: RenameFlags,
         mut locked: Locked<'_>,
-        shape: Option<&shape::Held<'_>>,
+        rename_lock: Option<&rename_lock::Held<'_>>,
         reserved: &mut Option<Result<Reservation<'s>>>,
     ) -> Result<Option<Vec<Node>>> {
         let entry = locked.from.get(from.name).ok_or_else(|| self.absent())?;
@@ -256,12 +256,12 @@ impl Core {
             .iter()
             .flatten()
             .any(|node| node.kind().is_dir());
-        if of_directory && shape.is_some_and(|shape| !shape.is_for_change()) {
+        if of_directory && rename_lock.is_some_and(|rename_lock| !rename_lock.is_for_change()) {
             return Ok(None);
         }
         let exchange = flags.contains(RenameFlags::EXCHANGE);
         check_met((from, to), flags, &source, target.as_ref())?;
-        if shape.is_some() {
+        if rename_lock.is_some() {
             self.refuse_loops(from.dir, to.dir, &source, target.as_ref(), exchange)?;
         }
         if target.as_ref() == Some(&source) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use holdfast_sync::epoch;
 
 use crate::directory::{Entry, Place};
-use crate::ends::{self, Ends};
+use crate::evictions::{self, Evictions};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names};
 use crate::node::Node;
@@ -108,7 +108,7 @@ impl Core {
         }
     }
 
-    /// Brings an inode into memory that the store told with its name, and those that are likely to be asked for next. `ends`: from
+    /// Brings an inode into memory that the store told with its name, and those that are likely to be asked for next. `evictions`: from
     /// before it was told.
     pub(super) fn load_told(
         &self,
@@ -116,14 +116,14 @@ impl Core {
         body: &DirectoryBody,
         name: &[u8],
         entry: Entry,
-        (record, ends): (&InodeRecord, &[u64; ends::SHARDS]),
+        (record, evictions): (&InodeRecord, &[u64; evictions::SHARDS]),
     ) {
         if self.has_inode(entry.ino) {
             return;
         }
         let alone = || {
             // If that fails, the load of this inode, which comes next, tells why.
-            let taken = self.take_in(record, Ends::of(ends, entry.ino), false);
+            let taken = self.take_in(record, Evictions::of(evictions, entry.ino), false);
             taken.ok().flatten()
         };
         if let Some(node) = self.load_window(dir, body, name, entry).or_else(alone) {

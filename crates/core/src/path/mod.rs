@@ -4,9 +4,9 @@
 //! system's root; nothing leads out of it. Symbolic links on the way are followed, at most
 //! [`SYMLOOP_MAX`](crate::types::SYMLOOP_MAX) in one walk.
 
-mod glide;
 mod open;
 mod operations;
+mod rcu_walk;
 mod walk;
 
 pub use walk::Resolved;

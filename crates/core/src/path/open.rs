@@ -1,6 +1,6 @@
 //! openat(2): opening by path, made if it is not there.
 
-use super::glide::Spot;
+use super::rcu_walk::BorrowedAt;
 use super::walk::Walk;
 use crate::FileSystem;
 use crate::node::Node;
@@ -71,7 +71,7 @@ impl FileSystem {
     fn create_at(
         &self,
         who: &Caller,
-        at: Spot<'_, '_>,
+        at: BorrowedAt<'_, '_>,
         flags: OpenFlags,
         perm: u16,
     ) -> Result<OpenFile> {

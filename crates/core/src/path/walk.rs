@@ -1,4 +1,4 @@
-use super::glide::Spot;
+use super::rcu_walk::BorrowedAt;
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::node::Node;
@@ -144,7 +144,7 @@ impl FileSystem {
     }
 }
 
-impl Spot<'_, '_> {
+impl BorrowedAt<'_, '_> {
     /// What Linux answers when something other than a directory is to be made at a name that
     /// slashes follow.
     pub(super) fn refuse_slash(self, core: &Core, who: &Caller) -> Result<()> {

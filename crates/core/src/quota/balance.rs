@@ -42,8 +42,8 @@ impl Balance {
             return Ok(());
         }
         let then = self.held.saturating_add(more);
-        let late = self.deadline.is_some_and(|deadline| now >= deadline);
-        if then > self.hard || then > self.soft && late {
+        let lazytime = self.deadline.is_some_and(|deadline| now >= deadline);
+        if then > self.hard || then > self.soft && lazytime {
             return Err(Errno::EDQUOT);
         }
         Ok(())

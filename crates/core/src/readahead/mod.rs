@@ -2,7 +2,7 @@
 //!
 //! It is looked for at *demand loads* alone: where a name leads to an inode that is not in memory. What is in
 //! memory is looked up without a word to anything here; whether it was of use that it was brought is told by the mark *ahead*
-//! of an inode, which the first use of it takes away (`inode/heat.rs`).
+//! of an inode, which the first use of it takes away (`inode/aging.rs`).
 //!
 //! [`Scans`] has the demand loads of each directory, and says how many of its names are to come along, in which order; the
 //! rules are in `policy.rs`, after Lustre's stat-ahead (`ll_statahead`). [`Walks`] has the directories of a parent that are

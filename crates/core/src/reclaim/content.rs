@@ -142,17 +142,17 @@ impl Core {
             let pages = came.div_ceil(PAGE_SIZE as u64);
             self.reclaim.epochs.pass(pages, self.cache.pages());
             self.reclaim.memory.look();
-            self.relieve();
+            self.shrink();
         }
     }
 
     #[cold]
-    fn relieve(&self) {
+    fn shrink(&self) {
         if let Some(shrinkers) = self.reclaim.shrinkers.get() {
             self.weigh_sides();
             // What content takes of its part inodes and names have to leave first.
-            shrinkers.metadata.relieve(self);
-            shrinkers.content.relieve(self);
+            shrinkers.metadata.shrink(self);
+            shrinkers.content.shrink(self);
         }
     }
 

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker};
 use parking_lot::Mutex;
 
-use crate::ends::{Ends, Turn};
+use crate::evictions::{Evictions, Turn};
 use crate::types::Ino;
 
 /// Inodes that are asked back at once, about.
@@ -17,7 +17,7 @@ const PART: u64 = 16;
 /// What an observer may hold inodes of.
 pub(crate) trait Observed: Send + Sync + 'static {
     /// What is remembered of inodes that are away.
-    fn ends(&self) -> &Ends;
+    fn evictions(&self) -> &Evictions;
 
     /// Bytes that all may take.
     fn memory_limit(&self) -> u64;
@@ -74,7 +74,7 @@ impl<O: Observed> Shrinker for Kernel<O> {
     fn load(&self, owner: &O) -> Load {
         let most = owner.memory_limit() / PART;
         Load {
-            held: owner.ends().away().bytes,
+            held: owner.evictions().away().bytes,
             wake: most,
             stop: most,
             wait: u64::MAX,
@@ -83,7 +83,7 @@ impl<O: Observed> Shrinker for Kernel<O> {
 
     fn count(&self, owner: &O) -> Count {
         match owner.is_observed() {
-            true => Count::Objects(owner.ends().away().inodes),
+            true => Count::Objects(owner.evictions().away().inodes),
             false => Count::Empty,
         }
     }
@@ -93,13 +93,13 @@ impl<O: Observed> Shrinker for Kernel<O> {
         if !request.first {
             return Scan::Stop;
         }
-        let away = owner.ends().away().inodes;
+        let away = owner.evictions().away().inodes;
         let mut asking = self.asking.lock();
         let (before, asked) = asking.last.unwrap_or((away, 0));
         let came = before.saturating_sub(away);
         asking.in_vain = came < asked / 2;
         let most = usize::try_from(request.objects).unwrap_or(usize::MAX);
-        let (inodes, turn) = owner.ends().some(asking.turn, most);
+        let (inodes, turn) = owner.evictions().some(asking.turn, most);
         asking.turn = turn;
         asking.last = Some((away, inodes.len() as u64));
         drop(asking);

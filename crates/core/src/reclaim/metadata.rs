@@ -2,9 +2,9 @@
 //! may keep few bytes without telling, and what is behind the end nobody asks for. A directory in which names are looked for is used.
 //!
 //! Those that an observer holds by their numbers (a kernel, of a mount) go as others do: their uses are counted elsewhere while they are
-//! away (see `ends.rs`).
+//! away (see `evictions.rs`).
 
-use holdfast_cache::reclaim::{Count, Load, Relieved, Request, Scan, Shrinker};
+use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker, Shrunk};
 use holdfast_sync::epoch;
 use parking_lot::Mutex;
 
@@ -93,7 +93,7 @@ impl Shrinker for Metadata {
 }
 
 impl Core {
-    /// What [`relieve_inodes_since`](Self::relieve_inodes_since) needs from before inodes or names are
+    /// What [`shrink_inodes_since`](Self::shrink_inodes_since) needs from before inodes or names are
     /// added.
     #[inline]
     pub(crate) fn added_so_far(&self) -> i64 {
@@ -106,7 +106,7 @@ impl Core {
     /// Lets inodes go that nobody uses, if this thread has added some, or names, since
     /// [`added_so_far`](Self::added_so_far) and there are too many. With nothing locked.
     #[inline]
-    pub(crate) fn relieve_inodes_since(&self, before: i64) {
+    pub(crate) fn shrink_inodes_since(&self, before: i64) {
         if self.pinned {
             return;
         }
@@ -116,23 +116,23 @@ impl Core {
             let names = u64::try_from(self.names.sum()).unwrap_or(0);
             self.reclaim.epochs.pass(came, self.index.len() + names);
             self.reclaim.memory.look();
-            self.relieve_inodes();
+            self.shrink_inodes();
         }
     }
 
     #[cold]
-    fn relieve_inodes(&self) {
+    fn shrink_inodes(&self) {
         let Some(shrinkers) = self.reclaim.shrinkers.get() else {
             return;
         };
         self.weigh_sides();
-        match shrinkers.metadata.relieve(self) {
-            Relieved::Enough | Relieved::Left => return,
-            Relieved::Reached => {}
+        match shrinkers.metadata.shrink(self) {
+            Shrunk::Enough | Shrunk::Left => return,
+            Shrunk::Reached => {}
             // Elsewhere there is little to find, and all inodes to look at.
-            Relieved::Short => _ = shrinkers.names.relieve(self),
+            Shrunk::Short => _ = shrinkers.names.shrink(self),
         }
-        shrinkers.kernel.relieve(self);
+        shrinkers.kernel.shrink(self);
     }
 
     /// What inodes and names take, and how much that is to be.

@@ -4,7 +4,7 @@
 //! that nobody uses, with their names. What has come and was not used again since goes when a hand comes by; what was is in the
 //! *main* set from then on, where a hand goes round only when what is on probation gets short (as in S3-FIFO: Yang et al., SOSP
 //! 2023). So a walk over everything passes through, and leaves what is used alone. What went too early is in the main set when it
-//! comes again. Uses cost no write unless a hand came by: see `inode/heat.rs`.
+//! comes again. Uses cost no write unless a hand came by: see `inode/aging.rs`.
 //!
 //! What decides how much is looked at is the [registry](holdfast_cache::reclaim) of the process's memory; here are its shrinkers:
 //! [`metadata`], [`names`], [`content`] and [`kernel`].
@@ -198,7 +198,7 @@ impl Member for Core {
             )
             .with(Class::Names, self.name_bytes())
             .with(Class::Content, self.cache.bytes())
-            .with(Class::Kernel, self.ends.away().bytes)
+            .with(Class::Kernel, self.evictions.away().bytes)
     }
 
     fn limit(&self, _all: u64, own: u64) {

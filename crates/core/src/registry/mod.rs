@@ -126,7 +126,7 @@ impl Drop for Opened {
 }
 
 /// What a file system has of its place. Dropped after the inodes.
-pub(crate) struct Enrolment(&'static Place);
+pub(crate) struct Registration(&'static Place);
 
 fn place(number: u16) -> &'static Place {
     let number_in_all = usize::from(number);
@@ -135,7 +135,7 @@ fn place(number: u16) -> &'static Place {
     block[number_in_all % BLOCK].get_or_init(|| Place::new(number))
 }
 
-impl Enrolment {
+impl Registration {
     /// Takes a place.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl Drop for Announced {
     }
 }
 
-impl Drop for Enrolment {
+impl Drop for Registration {
     fn drop(&mut self) {
         // Release: who takes it next sees what was counted.
         self.0.taken.store(false, Ordering::Release);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn places_of_the_living_differ_and_nobody_is_found_before_the_announcement() {
-        let (a, b) = (Enrolment::new().unwrap(), Enrolment::new().unwrap());
+        let (a, b) = (Registration::new().unwrap(), Registration::new().unwrap());
         assert_ne!(a.number(), b.number());
         assert!(find(a.number()).is_none());
         assert!(find(u16::MAX).is_none());
@@ -200,17 +200,17 @@ mod tests {
 
     #[test]
     fn a_place_is_taken_again_when_the_last_file_is_closed() {
-        let first = Enrolment::new().unwrap();
+        let first = Registration::new().unwrap();
         let (number, file) = (first.number(), Opened::at(first.place()));
         first.place().watch();
         drop(first);
-        let others: Vec<_> = (0..8).map(|_| Enrolment::new().unwrap()).collect();
+        let others: Vec<_> = (0..8).map(|_| Registration::new().unwrap()).collect();
         assert!(others.iter().all(|other| other.number() != number));
         assert!(file.place().core().is_none());
         let owner = file.place().deal_owner();
         drop(file);
         // Tests beside this one take places too.
-        let again: Vec<_> = (0..100).map(|_| Enrolment::new().unwrap()).collect();
+        let again: Vec<_> = (0..100).map(|_| Registration::new().unwrap()).collect();
         if let Some(again) = again.iter().find(|again| again.number() == number) {
             assert!(!again.place().is_watched());
             assert_ne!(again.place().deal_owner(), owner);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::SharedStore;
 use crate::directory::Entry;
-use crate::ends::{self, Ends};
+use crate::evictions::{self, Evictions};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::load::Asked;
@@ -92,7 +92,7 @@ impl Core {
     ) -> Result<Option<Node>> {
         let mut again = 0;
         loop {
-            let ends = self.ends.snapshot();
+            let evictions = self.evictions.snapshot();
             let at = shared.ask(dir.ino());
             let mut found = Vec::with_capacity(1);
             let asked = self.store.look_up(dir.ino(), &[name], &mut found);
@@ -118,11 +118,11 @@ impl Core {
                 }
                 return Ok(Some(node));
             }
-            let taken = self.take_in_told(&record, Ends::of(&ends, record.ino));
+            let taken = self.take_in_told(&record, Evictions::of(&evictions, record.ino));
             match taken {
                 Ok(Some((node, made))) => {
                     self.date(shared, node.inode(), &record, at, made)?;
-                    if node.inode().is_doomed() {
+                    if node.inode().is_marked_freeing() {
                         self.keep(&node);
                     }
                     return Ok(Some(node));
@@ -201,7 +201,7 @@ impl Core {
             let parent = Ino(body.parent.load(Ordering::Relaxed));
             shared.coherence.walks.asks_for_inodes(parent);
         }
-        let ends = self.ends.snapshot();
+        let evictions = self.evictions.snapshot();
         let at = shared.ask(dir.ino());
         let names: Vec<&[u8]> = wanted.iter().map(|(name, _)| &**name).collect();
         let mut found = Vec::with_capacity(names.len());
@@ -210,21 +210,21 @@ impl Core {
         let mut records: Vec<InodeRecord> = records.collect();
         records.sort_unstable_by_key(|record| record.ino);
         records.dedup_by_key(|record| record.ino);
-        Ok(self.take_in_dated(shared, &records, &ends, at, asked))
+        Ok(self.take_in_dated(shared, &records, &evictions, at, asked))
     }
 
     pub(super) fn take_in_dated(
         &self,
         shared: SharedStore<'_>,
         records: &[InodeRecord],
-        ends: &[u64; ends::SHARDS],
+        evictions: &[u64; evictions::SHARDS],
         at: Instant,
         asked: Asked,
     ) -> Vec<Ino> {
         let mut told = Vec::with_capacity(records.len());
         let missing = |record: &&InodeRecord| !self.has_inode(record.ino);
         let missing: Vec<InodeRecord> = records.iter().filter(missing).cloned().collect();
-        let made = self.take_in_each(&missing, ends, asked);
+        let made = self.take_in_each(&missing, evictions, asked);
         for record in records {
             let Some(inode) = self.index.get(record.ino.0) else {
                 self.let_go_unless_known(record.ino);

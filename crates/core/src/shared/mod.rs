@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use crate::coherence::{Coherence, Standing};
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, Rare};
+use crate::inode::{ExtraAttrs, Inode, Numbered as _};
 use crate::load::parts;
 use crate::store::{self, InodeRecord, StoredSpace, Version};
 use crate::types::{Caller, Errno, FileFlags, FileType, Ino, Result};
@@ -35,7 +35,7 @@ use crate::types::{Caller, Errno, FileFlags, FileType, Ino, Result};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asks {
     /// A front end, which is told the attributes.
-    Front,
+    HotAttrs,
     /// This side alone: a front end that keeps attributes learns of a change only if it is told.
     Core,
 }
@@ -106,7 +106,7 @@ impl Core {
         {
             return Ok(());
         }
-        self.ask_again(shared, inode, Asks::Front).map(drop)
+        self.ask_again(shared, inode, Asks::HotAttrs).map(drop)
     }
 
     /// Asks the store for an inode. Has it changed since it was asked for last?
@@ -194,7 +194,7 @@ impl Core {
         }
         if !made {
             return self
-                .renew(shared, inode, (record, at), Asks::Front)
+                .renew(shared, inode, (record, at), Asks::HotAttrs)
                 .map(drop);
         }
         if let Some(_order) = coherence.in_order(record.ino, at) {
@@ -219,7 +219,7 @@ impl Core {
         }
         let (was, is) = (version(inode), Version::of(record));
         let same = shared.coherence.checked(record.ino).settled && was == is;
-        let rare = match same {
+        let extra_attrs = match same {
             true => None,
             false => self.renewed_rare(inode, record)?,
         };
@@ -239,17 +239,18 @@ impl Core {
             {
                 self.forget_content(inode, pages, record.space);
             }
-            self.renew_meta(inode, record, rare);
+            self.renew_meta(inode, record, extra_attrs);
             let standing = shared.standing(record, at);
             shared.coherence.note(record.ino, at, standing);
         }
         let changed = was_known && !same;
-        let shows = asks == Asks::Front && !is_news && (was.size, was.mtime) != (is.size, is.mtime);
+        let shows =
+            asks == Asks::HotAttrs && !is_news && (was.size, was.mtime) != (is.size, is.mtime);
         if changed && !shows && record.kind == FileType::Regular {
             // A kernel may have what it read past memory, and cannot tell by the attributes, or believes those that it has for long since it
             // would be told. Where it can tell soon it is not told: it would not believe those that it has asked for meanwhile, the
             // length among them.
-            self.tell_inode(&Caller::root(), record.ino, true);
+            self.notify_inode(&Caller::root(), record.ino, true);
         }
         // An answer that was not settled may stand: then only the content is in doubt.
         Ok(was_known && was != is)
@@ -273,9 +274,9 @@ impl Core {
         &self,
         inode: &Inode,
         record: &InodeRecord,
-    ) -> Result<Option<Box<Rare>>> {
+    ) -> Result<Option<Box<ExtraAttrs>>> {
         let asks = record.xattrs || record.kind == FileType::Symlink;
-        if !asks && !inode.may_be_rare() {
+        if !asks && !inode.may_have_extra_attrs() {
             return Ok(None);
         }
         let mut rests = Vec::new();
@@ -288,23 +289,28 @@ impl Core {
             // A target never changes: it is another link.
             return Err(Errno::ESTALE);
         }
-        let (_, rare) = parts(record, rest)?;
-        Ok(Some(rare.unwrap_or_default()))
+        let (_, extra_attrs) = parts(record, rest)?;
+        Ok(Some(extra_attrs.unwrap_or_default()))
     }
 
     /// Makes the attributes of an inode those of its record, and what few inodes have, if that may have changed. The caller has a use of it.
-    pub(crate) fn renew_meta(&self, inode: &Inode, record: &InodeRecord, rare: Option<Box<Rare>>) {
+    pub(crate) fn renew_meta(
+        &self,
+        inode: &Inode,
+        record: &InodeRecord,
+        extra_attrs: Option<Box<ExtraAttrs>>,
+    ) {
         if let Ok(body) = inode.directory() {
             body.parent.store(record.parent.0, Ordering::Relaxed);
         }
         let mut meta = inode.write();
         // An inode without names is doomed, and only such a one (it is in use, so it does not end here).
         match (meta.nlink, record.nlink) {
-            (1.., 0) => drop(inode.doom()),
+            (1.., 0) => drop(inode.mark_freeing()),
             (0, 1..) => {
                 meta.linkable = false;
                 if !self.policy.revoked() {
-                    inode.spare();
+                    inode.unmark_freeing();
                 }
             }
             _ => {}
@@ -315,8 +321,8 @@ impl Core {
         (meta.ctime, meta.btime) = (record.ctime, record.btime);
         meta.size = record.size;
         meta.flags = record.flags & FileFlags::all();
-        if let Some(rare) = rare {
-            *meta.rare() = *rare;
+        if let Some(extra_attrs) = extra_attrs {
+            *meta.extra_attrs() = *extra_attrs;
         }
     }
 
@@ -334,10 +340,10 @@ impl Core {
     /// the store need not either.
     pub(crate) fn let_go_unless_known(&self, ino: Ino) {
         let Some(shared) = self.shared() else { return };
-        let mut ends = self.ends.lock(ino);
-        if !self.has_inode(ino) && !ends.is_used(ino) {
+        let mut evictions = self.evictions.lock(ino);
+        if !self.has_inode(ino) && !evictions.is_used(ino) {
             // What was asked for before begins anew: the store may have forgotten it by now.
-            ends.count_up();
+            evictions.count_up();
             shared.forgotten(ino);
         }
     }

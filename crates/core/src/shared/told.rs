@@ -21,7 +21,7 @@ impl Core {
     fn doubt(&self, shared: SharedStore<'_>, ino: Ino, content: bool) {
         shared.coherence.doubt(ino, shared.now());
         // A kernel that shows pages by a mapping asks for no attributes: the pages go now.
-        self.tell_inode(&Caller::root(), ino, content);
+        self.notify_inode(&Caller::root(), ino, content);
     }
 }
 
@@ -42,7 +42,7 @@ impl Changes for Core {
             }
             self.put(node);
         }
-        self.tell_entry(&Caller::root(), dir, name);
+        self.notify_entry(&Caller::root(), dir, name);
     }
 
     fn all(&self) {
@@ -50,7 +50,7 @@ impl Changes for Core {
         let known = shared.coherence.doubt_all(shared.now());
         self.tell_all();
         for ino in known {
-            self.tell_inode(&Caller::root(), ino, true);
+            self.notify_inode(&Caller::root(), ino, true);
         }
     }
 }

@@ -173,7 +173,7 @@ impl Core {
             .iter()
             .map(|dir| (dir.ino(), NamesAsked::now(shared, dir.ino())))
             .collect();
-        let (ends, at) = (self.ends.snapshot(), shared.now());
+        let (evictions, at) = (self.evictions.snapshot(), shared.now());
         let inos: Vec<Ino> = asked.iter().map(|(ino, _)| *ino).collect();
         let told = shared.read_directories(&inos, most, inodes);
         let mut came = Vec::with_capacity(told.len());
@@ -197,7 +197,7 @@ impl Core {
             }
             inodes.sort_unstable_by_key(|record| record.ino);
             inodes.dedup_by_key(|record| record.ino);
-            self.take_in_dated(shared, &inodes, &ends, at, Asked::ForAll);
+            self.take_in_dated(shared, &inodes, &evictions, at, Asked::ForAll);
         }
         came
     }

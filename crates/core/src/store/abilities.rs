@@ -1,7 +1,7 @@
 //! What a store may be able to do beyond the contract. The core asks for each ability where it would use it, and does
 //! without where a store has it not.
 
-use super::{Change, Grant, InodeRecord, Stamp};
+use super::{Change, Grant, InodeRecord, Lsn};
 use crate::types::{Ino, Result};
 
 /// A page of a file as it was when it was handed over, zero behind its filled bytes: the page
@@ -46,5 +46,5 @@ pub trait SharedPages {
         held: &mut Grant,
         batch: &[Change<'_>],
         page: &PageOf<'_>,
-    ) -> Result<Stamp>;
+    ) -> Result<Lsn>;
 }

@@ -16,7 +16,7 @@ pub enum Writes {
 
 /// The point in a store's order of changes up to which a [`Store::commit`](super::Store::commit) makes things durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stamp(pub u64);
+pub struct Lsn(pub u64);
 
 /// A store that is written behind.
 ///
@@ -51,14 +51,14 @@ pub trait Behind: Send + Sync + 'static {
     ///
     /// # Errors
     /// `EIO`, if the device failed: nothing of the batch happened, and the core stops writing.
-    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp>;
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Lsn>;
 
     /// Reserves what a batch needs, as if none of its pages had space, and applies it: for callers that have
     /// changed nothing yet.
     ///
     /// # Errors
     /// Those of [`reserve`](Self::reserve) and [`apply`](Self::apply); nothing of the batch happened then.
-    fn change(&self, batch: &[Change<'_>]) -> Result<Stamp> {
+    fn change(&self, batch: &[Change<'_>]) -> Result<Lsn> {
         let intent = Intent::of(batch);
         let intent = Intent {
             pages: intent.written + intent.allocated,

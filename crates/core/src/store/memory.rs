@@ -12,8 +12,8 @@ use std::sync::Arc;
 use holdfast_cache::{PAGE_SIZE, Space as _, SpacePool};
 
 use super::{
-    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest, Space,
-    SpaceReport, SpaceRun, Stamp, Store, Writes,
+    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Lsn, NameRun, Rest, Space,
+    SpaceReport, SpaceRun, Store, Writes,
 };
 use crate::types::{Errno, Ino, Result};
 
@@ -114,7 +114,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+    fn commit(&self, _upto: Option<Lsn>) -> Result<()> {
         Ok(())
     }
 }
@@ -153,9 +153,9 @@ impl Behind for MemoryStore {
         }
     }
 
-    fn apply(&self, held: &mut Grant, _batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, held: &mut Grant, _batch: &[Change<'_>]) -> Result<Lsn> {
         *held = Grant::NONE;
-        Ok(Stamp::default())
+        Ok(Lsn::default())
     }
 
     fn last_ino(&self) -> Result<Ino> {

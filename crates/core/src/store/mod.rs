@@ -46,7 +46,7 @@ mod stored_space;
 mod through;
 
 pub use abilities::{PageOf, SharedPage, SharedPages, ShownPage, WalkInodes};
-pub use behind::{Behind, Stamp, Writes};
+pub use behind::{Behind, Lsn, Writes};
 pub use change::Change;
 pub use failure::Failure;
 pub use intent::{Class, Intent, kept_bytes};
@@ -167,7 +167,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// When they could not be made durable: then no later call succeeds for what was accepted before.
-    fn commit(&self, upto: Option<Stamp>) -> Result<()>;
+    fn commit(&self, upto: Option<Lsn>) -> Result<()>;
 
     /// Can it go over all inodes by number? Without that nobody gets attributes of all inodes (`EOPNOTSUPP`), and
     /// inodes are loaded one by one.

@@ -1,6 +1,6 @@
 //! What stands in the place of a store that is written behind, over one that is written through.
 
-use super::{Behind, Change, Grant, Intent, Space, Stamp};
+use super::{Behind, Change, Grant, Intent, Lsn, Space};
 use crate::types::{Errno, Ino, Result};
 
 /// Refuses all changes with `EROFS`, and counts no space. Operations that change anything do not come here: they have forked before.
@@ -24,7 +24,7 @@ impl Behind for NothingBehind {
 
     fn release(&self, _space: Space) {}
 
-    fn apply(&self, _held: &mut Grant, _batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, _held: &mut Grant, _batch: &[Change<'_>]) -> Result<Lsn> {
         Err(Errno::EROFS)
     }
 }

@@ -42,7 +42,7 @@ impl ThroughStore<'_> {
         if (set.uid.is_some() || set.gid.is_some()) && !node.kind().is_dir() {
             self.drop_capability(node)?;
         }
-        self.core.happened(inode, event_of(set));
+        self.core.notify_event(inode, event_of(set));
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl ThroughStore<'_> {
             project,
         };
         self.change(who, node, &operation, Changed::Nothing)?;
-        self.core.happened(node.inode(), EventMask::ATTRIB);
+        self.core.notify_event(node.inode(), EventMask::ATTRIB);
         Ok(())
     }
 
@@ -89,8 +89,8 @@ impl ThroughStore<'_> {
     fn drop_capability(self, node: &Node) -> Result<()> {
         let has = {
             let guard = epoch::pin();
-            let rare = node.inode().view(&guard).rare;
-            rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY))
+            let extra_attrs = node.inode().view(&guard).extra_attrs;
+            extra_attrs.is_some_and(|extra_attrs| extra_attrs.xattrs.contains_key(CAPABILITY))
         };
         if !has {
             return Ok(());
@@ -127,7 +127,7 @@ impl ThroughStore<'_> {
         let ino = node.ino();
         let resize = Operation::Resize { ino, size };
         self.change(who, node, &resize, Changed::Content)?;
-        self.core.happened(node.inode(), EventMask::MODIFY);
+        self.core.notify_event(node.inode(), EventMask::MODIFY);
         Ok(())
     }
 }

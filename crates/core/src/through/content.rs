@@ -48,8 +48,8 @@ impl ThroughStore<'_> {
             (done.start, done.count, stands)
         };
         self.tell_of_others(inode, stands);
-        core.happened(inode, EventMask::MODIFY);
-        core.tell_inode(who, ino, true);
+        core.notify_event(inode, EventMask::MODIFY);
+        core.notify_inode(who, ino, true);
         if file.flags().intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
             self.sync(file, !file.flags().contains(OpenFlags::SYNC))?;
         }
@@ -76,8 +76,8 @@ impl ThroughStore<'_> {
             len,
         };
         self.change(who, node, &allocate, Changed::Content)?;
-        core.happened(node.inode(), EventMask::MODIFY);
-        core.tell_inode(who, node.ino(), true);
+        core.notify_event(node.inode(), EventMask::MODIFY);
+        core.notify_inode(who, node.ino(), true);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use super::ThroughStore;
 use super::names::enter;
 use super::take_in::Changed;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::namespace::Birth;
+use crate::namespace::NewInode;
 use crate::node::Node;
 use crate::store::{New, Operation};
 use crate::types::{Caller, Errno, Result};
@@ -22,19 +22,19 @@ impl ThroughStore<'_> {
         who: &Caller,
         (dir, body): (&Inode, &DirectoryBody),
         name: &[u8],
-        birth: Birth<'_>,
+        new_inode: NewInode<'_>,
         open: bool,
     ) -> Result<Node> {
         let core = self.core;
-        if let Err(refused) = core.may_make(who, dir, birth) {
+        if let Err(refused) = core.may_make(who, dir, new_inode) {
             return Err(match core.child(dir, body, name) {
                 Ok(_) => Errno::EEXIST,
                 Err(_) => refused,
             });
         }
         let change = self.begin(dir, body);
-        let ends = core.ends.snapshot();
-        let done = self.with_new(who, dir, birth, |new| {
+        let evictions = core.evictions.snapshot();
+        let done = self.with_new(who, dir, new_inode, |new| {
             let make = Operation::Make {
                 dir: dir.ino(),
                 name,
@@ -51,7 +51,7 @@ impl ThroughStore<'_> {
                 cookie.set(enter(names, name, entry));
                 cookie.get().is_some()
             })
-            .and_then(|()| match self.take_in_entry(&done, &ends)? {
+            .and_then(|()| match self.take_in_entry(&done, &evictions)? {
                 Some(node) => Ok(node),
                 None => {
                     let found = core.ask_by_name(self.shared, dir, name)?;
@@ -72,7 +72,13 @@ impl ThroughStore<'_> {
         if let Some(cookie) = cookie.get() {
             node.inode().write().home = (dir.ino(), cookie);
         }
-        core.name_happened(dir.ino(), EventMask::CREATE, name, birth.kind.is_dir(), 0);
+        core.notify_name(
+            dir.ino(),
+            EventMask::CREATE,
+            name,
+            new_inode.kind.is_dir(),
+            0,
+        );
         Ok(node)
     }
 
@@ -81,19 +87,19 @@ impl ThroughStore<'_> {
         self,
         who: &Caller,
         dir: &Inode,
-        birth: Birth<'_>,
+        new_inode: NewInode<'_>,
         act: impl FnOnce(New<'_>) -> R,
     ) -> R {
-        let inherited = self.core.inherited(who, dir, birth);
+        let inherited = self.core.inherited(who, dir, new_inode);
         let acls = inherited.acls();
         act(New {
-            kind: birth.kind,
-            asked: birth.perm,
+            kind: new_inode.kind,
+            asked: new_inode.perm,
             perm: inherited.perm,
             gid: inherited.gid,
             acls: [acls[0].as_deref(), acls[1].as_deref()],
-            rdev: birth.rdev,
-            target: birth.target,
+            rdev: new_inode.rdev,
+            target: new_inode.target,
         })
     }
 
@@ -105,12 +111,12 @@ impl ThroughStore<'_> {
         self,
         who: &Caller,
         dir: &Inode,
-        birth: Birth<'_>,
+        new_inode: NewInode<'_>,
         linkable: bool,
     ) -> Result<Node> {
         let core = self.core;
-        let ends = core.ends.snapshot();
-        let done = self.with_new(who, dir, birth, |new| {
+        let evictions = core.evictions.snapshot();
+        let done = self.with_new(who, dir, new_inode, |new| {
             let make = Operation::MakeUnnamed {
                 dir: dir.ino(),
                 new,
@@ -119,7 +125,7 @@ impl ThroughStore<'_> {
             self.perform(who, &make)
         })?;
         let (ino, _) = done.entry.ok_or(Errno::EUCLEAN)?;
-        let taken = self.take_in_entry(&done, &ends);
+        let taken = self.take_in_entry(&done, &evictions);
         let taken = taken.and_then(|node| node.map_or_else(|| core.node(ino), Ok));
         let node = taken.inspect_err(|_| self.store.close(ino, true))?;
         node.inode().write().linkable = linkable;
@@ -177,7 +183,7 @@ impl ThroughStore<'_> {
         }
         core.doom_if_revoked(node);
         core.watches.notify(ino, EventMask::ATTRIB, None, 0);
-        core.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);
+        core.notify_name(dir.ino(), EventMask::CREATE, name, false, 0);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ThroughStore;
 use crate::inode::{DirectoryBody, Inode};
-use crate::namespace::Birth;
+use crate::namespace::NewInode;
 use crate::node::Node;
 use crate::types::{Caller, Errno, FileType, Ino, OpenFlags, Result};
 
@@ -49,9 +49,9 @@ impl ThroughStore<'_> {
         perm: u16,
         flags: OpenFlags,
     ) -> Result<Created> {
-        let birth = Birth::of(FileType::Regular, perm);
+        let new_inode = NewInode::of(FileType::Regular, perm);
         for _ in 0..ROUNDS {
-            match self.make(who, (dir, body), name, birth, flags.writable()) {
+            match self.make(who, (dir, body), name, new_inode, flags.writable()) {
                 Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {}
                 made => return made.map(Created::Made),
             }

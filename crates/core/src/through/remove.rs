@@ -44,11 +44,11 @@ impl ThroughStore<'_> {
             None | Some(Err(Errno::ESTALE)) => None,
             Some(taken) => taken?,
         };
-        core.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
-        core.tell_entry(who, dir.ino(), name);
+        core.notify_name(dir.ino(), EventMask::DELETE, name, as_dir, 0);
+        core.notify_entry(who, dir.ino(), name);
         if let Some(victim) = victim {
             core.tell_lost(victim.inode(), victim.inode().nlink());
-            core.tell_inode(who, victim.ino(), false);
+            core.notify_inode(who, victim.ino(), false);
             core.put(victim);
         }
         Ok(())
@@ -69,7 +69,7 @@ impl ThroughStore<'_> {
             let count = names.len();
             names.forget(true);
             debug_assert!(names.place() == Place::Unloaded, "nobody lists it");
-            names.bury();
+            names.free();
             self.core.names.add(-i64::from(count));
         }
         Ok(Some(node))

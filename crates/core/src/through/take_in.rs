@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::ThroughStore;
-use crate::ends::{self, Ends};
+use crate::evictions::{self, Evictions};
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::node::Node;
 use crate::shared::version;
@@ -60,7 +60,7 @@ impl<'c> ThroughStore<'c> {
             return Err(Errno::ESTALE);
         }
         let stands = touched.before == Some(version(inode));
-        let rare = match stands && changed != Changed::Rest {
+        let extra_attrs = match stands && changed != Changed::Rest {
             true => None,
             false => core.renewed_rare(inode, record)?,
         };
@@ -73,7 +73,7 @@ impl<'c> ThroughStore<'c> {
                 core.forget_content(inode, pages, record.space);
             }
             self.date(inode, touched, at, |inode| {
-                core.renew_meta(inode, record, rare);
+                core.renew_meta(inode, record, extra_attrs);
             });
         }
         self.tell_of_others(inode, stands);
@@ -109,12 +109,12 @@ impl<'c> ThroughStore<'c> {
         } else {
             core.forget_content(inode, pages, record.space);
         }
-        let rare = match stands {
+        let extra_attrs = match stands {
             true => None,
             false => core.renewed_rare(inode, record)?,
         };
         self.date(inode, touched, at, |inode| {
-            core.renew_meta(inode, record, rare);
+            core.renew_meta(inode, record, extra_attrs);
         });
         Ok(stands)
     }
@@ -128,7 +128,7 @@ impl<'c> ThroughStore<'c> {
     pub(super) fn tell_of_others(self, inode: &Inode, stands: bool) {
         let bypassed = || self.shared.coherence.checked(inode.ino()).is_bypassed();
         if !stands && inode.kind() == FileType::Regular && !bypassed() {
-            self.core.tell_inode(&Caller::root(), inode.ino(), true);
+            self.core.notify_inode(&Caller::root(), inode.ino(), true);
         }
     }
 
@@ -141,7 +141,7 @@ impl<'c> ThroughStore<'c> {
         }
     }
 
-    /// The inode that an operation made or gave a name, brought into memory if need be. `ends`: from before. `None`: it has to be
+    /// The inode that an operation made or gave a name, brought into memory if need be. `evictions`: from before. `None`: it has to be
     /// asked for.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl<'c> ThroughStore<'c> {
     pub(super) fn take_in_entry(
         self,
         done: &Done,
-        ends: &[u64; ends::SHARDS],
+        evictions: &[u64; evictions::SHARDS],
     ) -> Result<Option<Node>> {
         let core = self.core;
         let (ino, _) = done.entry.ok_or(Errno::EUCLEAN)?;
@@ -160,7 +160,7 @@ impl<'c> ThroughStore<'c> {
             self.take_in(node.inode(), touched, done.at, Changed::Rest)?;
             return Ok(Some(node));
         }
-        match core.take_in_told(&touched.record, Ends::of(ends, ino)) {
+        match core.take_in_told(&touched.record, Evictions::of(evictions, ino)) {
             Ok(Some((node, true))) => {
                 self.date(node.inode(), touched, done.at, |_| ());
                 Ok(Some(node))

@@ -1,12 +1,12 @@
 //! Parts of the core under every interleaving, compiled here once more with loom's atomics and locks (`primitive`).
 
-#[path = "../../src/late.rs"]
-mod late;
+#[path = "../../src/lazytime.rs"]
+mod lazytime;
+#[path = "../../src/log_order.rs"]
+mod log_order;
 mod order;
 mod primitive;
 mod syncs;
-#[path = "../../src/turns.rs"]
-mod turns;
 
 /// What the modules call errors.
 mod types {

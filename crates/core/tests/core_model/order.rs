@@ -1,7 +1,7 @@
 //! Turns at the store, under every interleaving.
 
+use crate::log_order::{HasTurn, take};
 use crate::primitive::Mutex;
-use crate::turns::{HasTurn, take};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
@@ -52,13 +52,13 @@ impl File {
 /// One operation on these files.
 fn operate<const N: usize>(files: [&File; N]) {
     let made = files.map(File::change);
-    let turns = take(files);
+    let log_order = take(files);
     for (file, made) in files.iter().zip(made) {
         let latest = file.attribute.load(Relaxed);
         assert!(latest >= made);
         file.store(latest);
     }
-    drop(turns);
+    drop(log_order);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Access times that wait for the next sync, under every interleaving of those who note them and those who sync.
 
-use crate::late::Late;
+use crate::lazytime::Lazytime;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use loom::thread;
@@ -8,7 +8,7 @@ use loom::thread;
 /// A file system of one inode.
 #[derive(Default)]
 struct World {
-    late: Late,
+    lazytime: Lazytime,
     /// Its access time waits in memory.
     marked: AtomicBool,
     /// How often it was handed to the store.
@@ -19,7 +19,7 @@ impl World {
     /// A read that moves the access time.
     fn read(&self) {
         self.marked.store(true, Relaxed);
-        self.late.note();
+        self.lazytime.note();
     }
 
     /// A sync, whose walk fails if so said.
@@ -33,13 +33,13 @@ impl World {
             }
             Ok(())
         };
-        let _ = self.late.write(walk);
+        let _ = self.lazytime.write(walk);
     }
 
     /// What is marked is noted; and after one more sync nothing is.
     fn check(&self) {
         assert!(
-            self.late.any() || !self.marked.load(Relaxed),
+            self.lazytime.any() || !self.marked.load(Relaxed),
             "marked, and no sync will look"
         );
         self.sync(false);

@@ -1,8 +1,8 @@
 //! What becomes of a file system whose store fails.
 
 use holdfast_core::store::{
-    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest, Space,
-    SpaceReport, SpaceRun, Stamp, Store, Writes,
+    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Lsn, NameRun, Rest, Space,
+    SpaceReport, SpaceRun, Store, Writes,
 };
 use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, Result};
 use holdfast_core::{FileSystem, Options, Visit};
@@ -57,7 +57,7 @@ impl Store for Fragile {
     fn space(&self) -> Result<SpaceReport> {
         Ok(SpaceReport::default())
     }
-    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+    fn commit(&self, _upto: Option<Lsn>) -> Result<()> {
         Ok(())
     }
 }
@@ -68,11 +68,11 @@ impl Behind for Fragile {
     }
     fn give_back(&self, _held: Grant) {}
     fn release(&self, _space: Space) {}
-    fn apply(&self, _held: &mut Grant, _batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, _held: &mut Grant, _batch: &[Change<'_>]) -> Result<Lsn> {
         if self.broken.load(Relaxed) {
             Err(Errno::EIO)
         } else {
-            Ok(Stamp(0))
+            Ok(Lsn(0))
         }
     }
     fn last_ino(&self) -> Result<Ino> {

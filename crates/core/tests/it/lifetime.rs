@@ -48,18 +48,21 @@ fn content_stays_until_the_last_close_and_goes_with_it() {
 }
 
 /// How many batches there were, and in which of them this inode ended.
-fn ends(record: &RecordingStore, ino: Ino) -> (usize, Option<usize>) {
+fn evictions(record: &RecordingStore, ino: Ino) -> (usize, Option<usize>) {
     let events = record.hook().events();
     let batches = events.iter().filter_map(|event| match event {
         Recorded::Batch(batch) => Some(batch),
         _ => None,
     });
-    let ends = |batch: &Vec<OwnedChange>| {
+    let evictions = |batch: &Vec<OwnedChange>| {
         let mut changes = batch.iter().map(OwnedChange::borrowed);
         changes.any(|change| matches!(change, Change::Free { ino: freed } if freed == ino))
     };
-    let batches: Vec<bool> = batches.map(ends).collect();
-    (batches.len(), batches.iter().position(|ends| *ends))
+    let batches: Vec<bool> = batches.map(evictions).collect();
+    (
+        batches.len(),
+        batches.iter().position(|evictions| *evictions),
+    )
 }
 
 #[test]
@@ -76,11 +79,11 @@ fn a_shutdown_tells_the_store_once_of_files_without_names_that_are_open() {
     drop(root);
     store.hook().clear();
     let shutdown = fs.shut_down().expect("the only handle");
-    assert_eq!(ends(&store, ino), (1, Some(0)));
+    assert_eq!(evictions(&store, ino), (1, Some(0)));
     assert_eq!(shutdown.help(), 2);
     drop(shutdown);
     drop(file);
-    assert_eq!(ends(&store, ino), (1, Some(0)), "and not again");
+    assert_eq!(evictions(&store, ino), (1, Some(0)), "and not again");
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn a_store_hears_in_one_batch_of_the_last_name_and_of_the_end_of_what_nobody_use
         fs.unlink(&who, &root, b"b").unwrap();
         store.hook().clear();
         fs.unlink(&who, &root, b"a").unwrap();
-        assert_eq!(ends(&store, ino), (1, (!open).then_some(0)));
+        assert_eq!(evictions(&store, ino), (1, (!open).then_some(0)));
         // The batch begins with attributes that say so.
         let batch = store.hook().events().into_iter().next();
         let Some(Recorded::Batch(batch)) = batch else {
@@ -110,14 +113,14 @@ fn a_store_hears_in_one_batch_of_the_last_name_and_of_the_end_of_what_nobody_use
             "{last:?}"
         );
         drop(held);
-        assert_eq!(ends(&store, ino).1, Some(usize::from(open)));
+        assert_eq!(evictions(&store, ino).1, Some(usize::from(open)));
         assert_eq!(fs.node(ino).unwrap_err(), Errno::ESTALE);
     }
     fs.mkdir(&who, &root, b"d", 0o700).unwrap();
     let ino = fs.lookup(&who, &root, b"d").unwrap().ino();
     store.hook().clear();
     fs.rmdir(&who, &root, b"d").unwrap();
-    assert_eq!(ends(&store, ino), (1, Some(0)));
+    assert_eq!(evictions(&store, ino), (1, Some(0)));
 }
 
 #[test]

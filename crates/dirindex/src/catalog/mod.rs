@@ -8,7 +8,7 @@
 //! *Invariants.* A key is there once. Orders are given by the caller of `insert`; each is greater
 //! than all before. Every operation leaves a whole catalog behind. A name is found by key from a
 //! moment before it is listed until a moment before it is listed no more; in between its slot in the
-//! listing is marked, so that a search [along the listing](Trail) ends as one by key does.
+//! listing is marked, so that a search [along the listing](LookupHint) ends as one by key does.
 //!
 //! *Locking.* There is one writer at a time: it holds a lock of one byte. Readers need a guard only;
 //! what is taken out is freed when their guards are gone. While two names change together (a
@@ -20,6 +20,7 @@ mod hash;
 mod item;
 mod iter;
 mod load;
+mod lookup_hint;
 mod outcome;
 mod reshape;
 mod row;
@@ -27,14 +28,13 @@ mod segment;
 mod slot;
 mod sought;
 mod table;
-mod trail;
 mod writer;
 
 pub use item::Item;
 pub use iter::Items;
 pub use load::NewName;
+pub use lookup_hint::LookupHint;
 pub use outcome::{InsertError, Removed};
-pub use trail::Trail;
 pub use writer::CatalogWriter;
 
 use crate::catalog_primitive::{AtomicU32, Lock, MODEL, Ordering, constant, fence, pause};

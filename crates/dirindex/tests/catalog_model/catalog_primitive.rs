@@ -52,7 +52,7 @@ pub(crate) unsafe fn dealloc(memory: *mut u8, layout: Layout) {
 }
 
 /// Frees what was kept. Between executions.
-pub(crate) fn bury() {
+pub(crate) fn free() {
     for (memory, layout) in GRAVES.take() {
         // SAFETY: passed to `dealloc`, once; the execution is over.
         unsafe { std::alloc::dealloc(memory, layout) };

@@ -15,10 +15,10 @@ pub mod epoch;
 mod catalog_primitive;
 mod changes;
 mod forms;
-mod trails;
+mod lookup_hints;
 
 use catalog::{Catalog, CatalogWriter, Item};
-use catalog_primitive::{bury, forget_locks, memory};
+use catalog_primitive::{forget_locks, free, memory};
 use loom::sync::Arc;
 use loom::thread::JoinHandle;
 
@@ -41,7 +41,7 @@ fn model(
         // What an execution that failed has left.
         memory::forget();
         forget_locks();
-        bury();
+        free();
         let catalog = Arc::new(Catalog::new());
         for name in names {
             add(&mut catalog.lock(), name);
@@ -59,7 +59,7 @@ fn model(
         drop(catalog);
         assert_eq!(memory::left(), 0, "leaked");
     });
-    bury();
+    free();
 }
 
 fn add(writer: &mut CatalogWriter<'_>, name: &str) {

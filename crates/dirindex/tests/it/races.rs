@@ -24,9 +24,9 @@ fn add(writer: &mut CatalogWriter<'_>, key: &[u8], value: u64) -> Result<(), Ins
 }
 
 /// Sets the flag when its thread ends, by a panic as well: else the others would go on for ever.
-struct Ends<'a>(&'a AtomicBool);
+struct Evictions<'a>(&'a AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for Evictions<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -42,7 +42,7 @@ fn race(rounds: u64, mut change: impl FnMut(u64) + Send, look: impl Fn(&mut Smal
         let mut threads: Vec<_> = (0..2)
             .map(|seed| {
                 scope.spawn(move || {
-                    let _ends = Ends(done);
+                    let _ends = Evictions(done);
                     let mut rng = SmallRng::seed_from_u64(seed);
                     start.wait();
                     loop {
@@ -55,7 +55,7 @@ fn race(rounds: u64, mut change: impl FnMut(u64) + Send, look: impl Fn(&mut Smal
             })
             .collect();
         threads.push(scope.spawn(move || {
-            let _ends = Ends(done);
+            let _ends = Evictions(done);
             start.wait();
             for round in 0..rounds {
                 change(round);

@@ -18,7 +18,7 @@ pub use holders::{Holder, Holders, holders};
 pub use loop_device::backing_of;
 pub use options::{AtimeOption, BlockMount, MountOptions, OptionError};
 pub use revoke::revoke;
-pub use table::{Mounted, mounted_at, mounted_elsewhere, mounts};
+pub use table::{Mounted, mounted_at, mounts, mounts_of};
 pub use unmount::{UmountFlags, clear_stale, is_stale, umount};
 
 use loop_device::LoopDevice;

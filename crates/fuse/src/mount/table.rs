@@ -76,19 +76,16 @@ fn table(path: &Path) -> io::Result<Vec<Mounted>> {
         .collect())
 }
 
-/// Where else the file system of this [connection](Mounted::connection) is mounted: in this mount namespace, or that of another
-/// process, whose number is given then. Processes that this user may not look into are left out.
+/// Where the file system of this [connection](Mounted::connection) is mounted: in this mount
+/// namespace, or once in that of each other process, whose number is given then. Processes that
+/// this user may not look into are left out. A number is used again once its file system is gone.
 ///
 /// # Errors
 /// Those of reading `/proc`.
-pub fn mounted_elsewhere(connection: u32) -> io::Result<Option<(Mounted, Option<u32>)>> {
-    let of = |mounted: Vec<Mounted>| {
-        let mut mounts = mounted.into_iter();
-        mounts.find(|mounted| mounted.is_fuse() && mounted.connection() == connection)
-    };
-    if let Some(mounted) = of(mounts()?) {
-        return Ok(Some((mounted, None)));
-    }
+pub fn mounts_of(connection: u32) -> io::Result<Vec<(Mounted, Option<u32>)>> {
+    let of = |mounted: &Mounted| mounted.is_fuse() && mounted.connection() == connection;
+    let own = mounts()?.into_iter().filter(of);
+    let mut found: Vec<_> = own.map(|mounted| (mounted, None)).collect();
     let mut seen = HashSet::from([fs::read_link("/proc/self/ns/mnt")?]);
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
@@ -102,12 +99,12 @@ pub fn mounted_elsewhere(connection: u32) -> io::Result<Option<(Mounted, Option<
         };
         if seen.insert(namespace)
             && let Ok(mounts) = table(&dir.join("mountinfo"))
-            && let Some(mounted) = of(mounts)
+            && let Some(mounted) = mounts.into_iter().find(of)
         {
-            return Ok(Some((mounted, Some(pid))));
+            found.push((mounted, Some(pid)));
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// What is mounted at `dir` on top, if `dir` is a mount point.

@@ -3,7 +3,7 @@
 use super::{
     encode::Answer,
     handler::{Handler, context},
-    post::Post,
+    worker::Worker,
 };
 use crate::{
     operations::Context,
@@ -150,13 +150,13 @@ impl Handler {
         cx: &Context<'_>,
         header: &Header,
         lock: &LockRequest,
-        post: &mut Post,
+        worker: &mut Worker,
     ) -> Result<Answer> {
         match self.operations.setlk(cx, header.ino, lock, None) {
             Err(Errno::EAGAIN) => {}
             taken => return done(taken),
         }
-        let _counted = post.before_request_wait()?;
+        let _counted = worker.before_request_wait()?;
         let waiting = self.interrupts.enter(header.unique);
         let taken = self
             .operations

@@ -4,8 +4,8 @@ use super::{
     counters::Counters,
     encode::{Answer, encode, encode_ioctl},
     mapped::Mappings,
-    post::Post,
     revoke::{REVOKE, Revocation, outlives},
+    worker::Worker,
 };
 use crate::{
     interrupt::Interrupts,
@@ -45,20 +45,20 @@ pub(crate) enum Outcome {
 
 impl Handler {
     /// Serves the request in `frame`.
-    pub(crate) fn serve(&self, frame: &mut Frame, post: &mut Post) -> Outcome {
+    pub(crate) fn serve(&self, frame: &mut Frame, worker: &mut Worker) -> Outcome {
         let header = frame.header();
-        post.count(header.opcode);
+        worker.count(header.opcode);
         let served = catch_unwind(AssertUnwindSafe(|| {
-            match self.run(&header, frame, post) {
+            match self.run(&header, frame, worker) {
                 // Refused before anything was done.
                 Outcome::Reply(Err(Errno::EROFS)) if self.operations.became_writable() => {
-                    self.run(&header, frame, post)
+                    self.run(&header, frame, worker)
                 }
                 outcome => outcome,
             }
         }));
         served.unwrap_or_else(|_| {
-            post.counters.panic();
+            worker.counters.panic();
             let name = Opcode::from_raw(header.opcode).map_or("?", Opcode::name);
             tracing::error!(request = name, ino = %header.ino, "a request panicked: answered EIO");
             if is_silent(header.opcode) {
@@ -80,8 +80,8 @@ impl Handler {
         }
     }
 
-    fn run(&self, header: &Header, frame: &mut Frame, post: &mut Post) -> Outcome {
-        let counters = &*post.counters.clone();
+    fn run(&self, header: &Header, frame: &mut Frame, worker: &mut Worker) -> Outcome {
+        let counters = &*worker.counters.clone();
         let request = match Request::decode(header, frame.body(), self.dialect) {
             Ok(request) => request,
             Err(error) => return self.malformed(header.opcode, error, counters),
@@ -89,7 +89,7 @@ impl Handler {
         if self.revocation.is_done() && !outlives(&request) {
             return Outcome::Reply(Err(Errno::EIO));
         }
-        self.prepare(header, &request, post);
+        self.prepare(header, &request, worker);
         let cx = context(header, 0, Extensions::default());
         Outcome::Reply(match request {
             Request::Forget { count } => {
@@ -142,7 +142,7 @@ impl Handler {
                 .ioctl(&cx, header.ino, command, input)
                 .and_then(|bytes| encode_ioctl(&bytes, out_size, frame.out())),
             Request::SetLkW(lock) => self
-                .wait_for_lock(&cx, header, &lock, post)
+                .wait_for_lock(&cx, header, &lock, worker)
                 .and_then(|answer| encode(Ok(answer), &self.validities, frame.out())),
             request => {
                 let answer = self.fixed(header, request, counters);
@@ -190,13 +190,13 @@ impl Handler {
     }
 
     /// What is done before a request is served: one that surely lasts has another thread stand in for this one.
-    fn prepare(&self, header: &Header, request: &Request<'_>, post: &mut Post) {
+    fn prepare(&self, header: &Header, request: &Request<'_>, worker: &mut Worker) {
         let revokes = matches!(request, Request::Ioctl { command, .. } if *command == REVOKE);
         if revokes || self.operations.takes_long(header.ino, request) {
-            post.before_long();
+            worker.before_long();
         }
         if let Request::SetAttr(set) = request {
-            self.before_attributes(header, set, post);
+            self.before_attributes(header, set, worker);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Notices of inodes that the kernel does not know yet.
 //!
 //! # Invariants
-//! `notices` has one entry for each inode. An entry leaves when the kernel takes the notice, when the
+//! `notifications` has one entry for each inode. An entry leaves when the kernel takes the notice, when the
 //! kernel holds no reference of the inode any more, or after [`TRIES_MAX`] tries.
 
-use super::notifier::Notice;
+use super::notifier::Notification;
 use holdfast_types::Ino;
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ const TRIES_MAX: u32 = 1000;
 
 #[derive(Default)]
 pub(super) struct Late {
-    notices: HashMap<Ino, Waiting>,
+    notifications: HashMap<Ino, Waiting>,
 }
 
 struct Waiting {
@@ -33,14 +33,19 @@ struct Waiting {
 
 impl Late {
     /// A notice was not taken, because its inode is unknown. `keeps`: may the kernel hold a reference all the same?
-    pub(super) fn put(&mut self, notice: &Notice, now: Instant, keeps: impl Fn(Ino) -> bool) {
-        let &Notice::Inode { ino, offset, .. } = notice else {
+    pub(super) fn put(
+        &mut self,
+        notification: &Notification,
+        now: Instant,
+        keeps: impl Fn(Ino) -> bool,
+    ) {
+        let &Notification::Inode { ino, offset, .. } = notification else {
             return;
         };
         if !keeps(ino) {
             return;
         }
-        let waiting = self.notices.entry(ino).or_insert(Waiting {
+        let waiting = self.notifications.entry(ino).or_insert(Waiting {
             data: false,
             tries: 0,
             due: now,
@@ -56,27 +61,34 @@ impl Late {
     }
 
     /// Those that are to be sent again now. The ones that are not [put](Self::put) back were taken.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<Notice> {
-        let due = self.notices.iter_mut().filter(|(_, it)| it.due <= now);
-        let notices = due.map(|(ino, waiting)| {
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Notification> {
+        let due = self
+            .notifications
+            .iter_mut()
+            .filter(|(_, it)| it.due <= now);
+        let notifications = due.map(|(ino, waiting)| {
             waiting.sent = true;
-            Notice::Inode {
+            Notification::Inode {
                 ino: *ino,
                 offset: if waiting.data { 0 } else { -1 },
                 len: 0,
             }
         });
-        notices.collect()
+        notifications.collect()
     }
 
     /// Lets those go that were sent and not put back.
     pub(super) fn tidy(&mut self) {
-        self.notices.retain(|_, waiting| !waiting.sent);
+        self.notifications.retain(|_, waiting| !waiting.sent);
     }
 
     /// How long it is until one is due; `None`: there is none.
     pub(super) fn pause(&self, now: Instant) -> Option<Duration> {
-        let due = self.notices.values().map(|waiting| waiting.due).min()?;
+        let due = self
+            .notifications
+            .values()
+            .map(|waiting| waiting.due)
+            .min()?;
         Some(due.saturating_duration_since(now))
     }
 }
@@ -85,8 +97,8 @@ impl Late {
 mod tests {
     use super::*;
 
-    fn notice(ino: u64, offset: i64) -> Notice {
-        Notice::Inode {
+    fn notification(ino: u64, offset: i64) -> Notification {
+        Notification::Inode {
             ino: Ino(ino),
             offset,
             len: 0,
@@ -97,16 +109,16 @@ mod tests {
     fn a_notice_is_sent_again_until_it_is_taken() {
         let (mut late, mut now) = (Late::default(), Instant::now());
         assert_eq!(late.pause(now), None);
-        late.put(&notice(7, -1), now, |_| true);
+        late.put(&notification(7, -1), now, |_| true);
         for _ in 0..20 {
             now += late.pause(now).expect("it waits");
-            assert!(late.due(now) == [notice(7, -1)]);
-            late.put(&notice(7, -1), now, |_| true);
+            assert!(late.due(now) == [notification(7, -1)]);
+            late.put(&notification(7, -1), now, |_| true);
             late.tidy();
         }
         assert!(late.pause(now) <= Some(PAUSE_MAX));
         now += PAUSE_MAX;
-        assert!(late.due(now) == [notice(7, -1)]);
+        assert!(late.due(now) == [notification(7, -1)]);
         late.tidy();
         assert_eq!(late.pause(now), None, "it was taken");
     }
@@ -114,11 +126,11 @@ mod tests {
     #[test]
     fn notices_of_one_inode_become_one_and_those_of_inodes_that_are_given_back_go() {
         let (mut late, now) = (Late::default(), Instant::now());
-        late.put(&notice(7, 0), now, |_| true);
-        late.put(&notice(7, -1), now, |_| true);
-        late.put(&notice(8, 0), now, |_| false);
-        assert!(late.due(now + PAUSE_MAX) == [notice(7, 0)]);
-        late.put(&notice(7, 0), now, |_| false);
+        late.put(&notification(7, 0), now, |_| true);
+        late.put(&notification(7, -1), now, |_| true);
+        late.put(&notification(8, 0), now, |_| false);
+        assert!(late.due(now + PAUSE_MAX) == [notification(7, 0)]);
+        late.put(&notification(7, 0), now, |_| false);
         late.tidy();
         assert_eq!(late.pause(now), None);
     }
@@ -126,12 +138,12 @@ mod tests {
     #[test]
     fn what_is_never_taken_is_not_tried_for_ever() {
         let (mut late, mut now) = (Late::default(), Instant::now());
-        late.put(&notice(7, 0), now, |_| true);
+        late.put(&notification(7, 0), now, |_| true);
         let mut sent = 0;
         while let Some(pause) = late.pause(now) {
             now += pause;
             sent += late.due(now).len();
-            late.put(&notice(7, 0), now, |_| true);
+            late.put(&notification(7, 0), now, |_| true);
             late.tidy();
         }
         assert_eq!(sent, 1000);

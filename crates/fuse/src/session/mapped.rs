@@ -9,7 +9,7 @@
 //! in, as for a file lock. And the question itself may wait for the process's address space, which another of its threads
 //! may have locked while it waits for such a write: one thread of a session asks at a time.
 
-use super::{handler::Handler, post::Post, sys::shared_mapping};
+use super::{handler::Handler, sys::shared_mapping, worker::Worker};
 use crate::wire::{Header, SetAttrRequest};
 use holdfast_types::{Ino, SetTime};
 use rustix::io::Errno as Code;
@@ -35,12 +35,12 @@ impl Handler {
         &self,
         header: &Header,
         request: &SetAttrRequest,
-        post: &mut Post,
+        worker: &mut Worker,
     ) {
         let sets_time = matches!(request.set.mtime, Some(SetTime::At(_)));
         if sets_time
             && self.mappings.may_have(header.pid, header.ino)
-            && let Ok(_wait) = post.before_request_wait()
+            && let Ok(_wait) = worker.before_request_wait()
         {
             let notifier = &self.revocation.notifier;
             notifier.invalidate_inode(header.ino, 0, 0);

@@ -11,7 +11,6 @@ mod backing;
 mod config;
 mod connection;
 mod counters;
-pub(crate) mod crew;
 mod encode;
 pub(crate) mod handler;
 mod handshake;
@@ -21,7 +20,7 @@ mod mapped;
 mod negotiate;
 mod notifier;
 mod policy;
-pub(crate) mod post;
+pub(crate) mod pool;
 mod queues;
 mod revoke;
 pub(crate) mod service;
@@ -29,6 +28,7 @@ mod start;
 mod sys;
 mod timing;
 mod watch;
+pub(crate) mod worker;
 
 pub use backing::BackingFiles;
 pub use config::{Config, KeptContent, ListingChoice, Passthrough, TransportChoice};
@@ -141,7 +141,7 @@ impl Session {
             transport: self.transport,
             why: self.why.clone(),
             threads: self.service.watch.threads(),
-            no_idle_policy: self.service.watch.seats.refused().map(str::to_owned),
+            no_idle_policy: self.service.watch.policy_slots.refused().map(str::to_owned),
             no_block: self.no_block.clone(),
             no_passthrough: self.no_passthrough.clone(),
             failure: self.failure(),

@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const REPEATS: usize = 8;
 
 #[derive(PartialEq)]
-pub(super) enum Notice {
+pub(super) enum Notification {
     Inode {
         ino: Ino,
         offset: i64,
@@ -87,7 +87,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Notice>,
+    queue: VecDeque<Notification>,
     sending: bool,
     closed: bool,
 }
@@ -102,12 +102,12 @@ impl Notifier {
     /// The inode changed: its attributes are asked anew, and cached data in `offset..offset+len`
     /// goes (`len` 0 or less: to the end; `offset` below 0: attributes only).
     pub fn invalidate_inode(&self, ino: Ino, offset: i64, len: i64) {
-        self.queue(Notice::Inode { ino, offset, len });
+        self.queue(Notification::Inode { ino, offset, len });
     }
 
     /// The name in `parent` means something else, or nothing, or something now.
     pub fn invalidate_entry(&self, parent: Ino, name: &[u8]) {
-        self.queue(Notice::Entry {
+        self.queue(Notification::Entry {
             parent,
             name: name.into(),
             expire: false,
@@ -116,7 +116,7 @@ impl Notifier {
 
     /// The name in `parent` is to be asked anew before it is believed again.
     pub fn expire_entry(&self, parent: Ino, name: &[u8]) {
-        self.queue(Notice::Entry {
+        self.queue(Notification::Entry {
             parent,
             name: name.into(),
             expire: true,
@@ -126,12 +126,12 @@ impl Notifier {
     /// Every name, and every absence of one, is to be asked anew before it is believed again
     /// (Linux 6.16; an older kernel goes on believing).
     pub fn expire_all_entries(&self) {
-        self.queue(Notice::Epoch);
+        self.queue(Notification::Epoch);
     }
 
     /// The name, which meant `child`, was removed: watchers in the kernel hear of it.
     pub fn delete_entry(&self, parent: Ino, child: Ino, name: &[u8]) {
-        self.queue(Notice::Delete {
+        self.queue(Notification::Delete {
             parent,
             child,
             name: name.into(),
@@ -141,7 +141,7 @@ impl Notifier {
     /// Asks the kernel to let go of these inodes, where nothing uses them: their FORGETs follow.
     pub fn prune(&self, nodes: &[Ino]) {
         for chunk in nodes.chunks(PRUNE_MAX) {
-            self.queue(Notice::Prune(chunk.iter().map(|ino| ino.0).collect()));
+            self.queue(Notification::Prune(chunk.iter().map(|ino| ino.0).collect()));
         }
     }
 
@@ -149,18 +149,18 @@ impl Notifier {
     /// a thread that serves a request of this directory, which exists then, and whose pages have
     /// nothing to be written.
     pub(crate) fn drop_listing(&self, dir: Ino) {
-        let notice = Notice::Inode {
+        let notification = Notification::Inode {
             ino: dir,
             offset: 0,
             len: 0,
         };
         let device = self.shared.device.get();
         let is_dropped = |device: &Arc<OwnedFd>| {
-            matches!(sent(device, &notice), Ok(Taken::Yes | Taken::Unknown))
+            matches!(sent(device, &notification), Ok(Taken::Yes | Taken::Unknown))
         };
         if !device.is_some_and(is_dropped) {
             // The thread tries it again, and says what is wrong.
-            self.queue(notice);
+            self.queue(notification);
         }
     }
 
@@ -178,24 +178,24 @@ impl Notifier {
         self.shared.state.lock().queue.len()
     }
 
-    fn queue(&self, notice: Notice) {
+    fn queue(&self, notification: Notification) {
         let mut state = self.shared.state.lock();
         while state.queue.len() >= QUEUE_MAX && !state.closed && !is_serving() {
             self.shared.room.wait(&mut state);
         }
         if !state.closed {
             // One that still waits is sent after this change as well.
-            if let Notice::Inode { .. } = notice
+            if let Notification::Inode { .. } = notification
                 && state
                     .queue
                     .iter()
                     .rev()
                     .take(REPEATS)
-                    .any(|last| *last == notice)
+                    .any(|last| *last == notification)
             {
                 return;
             }
-            state.queue.push_back(notice);
+            state.queue.push_back(notification);
             self.shared.work.notify_one();
         }
     }
@@ -237,19 +237,21 @@ impl Notifier {
             self.shared.room.notify_all();
             drop(state);
             batch.extend(late.due(Instant::now()));
-            let alive = batch.iter().all(|notice| match sent(device, notice) {
-                Ok(Taken::Unknown) => {
-                    let keeps = |ino| service.handler.operations.is_known(ino);
-                    late.put(notice, Instant::now(), keeps);
-                    true
-                }
-                Ok(taken) => taken == Taken::Yes,
-                Err(error) => {
-                    // The kernel would go on believing what is not true any more.
-                    service.fail(format_args!("the kernel took no notification: {error}"));
-                    false
-                }
-            });
+            let alive = batch
+                .iter()
+                .all(|notification| match sent(device, notification) {
+                    Ok(Taken::Unknown) => {
+                        let keeps = |ino| service.handler.operations.is_known(ino);
+                        late.put(notification, Instant::now(), keeps);
+                        true
+                    }
+                    Ok(taken) => taken == Taken::Yes,
+                    Err(error) => {
+                        // The kernel would go on believing what is not true any more.
+                        service.fail(format_args!("the kernel took no notification: {error}"));
+                        false
+                    }
+                });
             late.tidy();
             state = self.shared.state.lock();
             state.sending = false;
@@ -286,13 +288,13 @@ enum Taken {
 }
 
 /// Sends one notice, again and again while the kernel has no memory for it.
-fn sent(device: &OwnedFd, notice: &Notice) -> Result<Taken, Code> {
+fn sent(device: &OwnedFd, notification: &Notification) -> Result<Taken, Code> {
     let mut tries = 0;
     loop {
-        match send(device, notice) {
+        match send(device, notification) {
             Ok(()) => return Ok(Taken::Yes),
             Err(Code::NODEV | Code::NOTCONN | Code::CONNABORTED) => return Ok(Taken::Gone),
-            Err(Code::NOENT) if matches!(notice, Notice::Inode { .. }) => {
+            Err(Code::NOENT) if matches!(notification, Notification::Inode { .. }) => {
                 return Ok(Taken::Unknown);
             }
             // Not cached, in use (a directory with something mounted below), or an older kernel.
@@ -313,9 +315,9 @@ fn sent(device: &OwnedFd, notice: &Notice) -> Result<Taken, Code> {
     }
 }
 
-fn send(device: &OwnedFd, notice: &Notice) -> Result<(), Code> {
-    match notice {
-        &Notice::Inode { ino, offset, len } => {
+fn send(device: &OwnedFd, notification: &Notification) -> Result<(), Code> {
+    match notification {
+        &Notification::Inode { ino, offset, len } => {
             let body = layout::NotifyInvalInode {
                 ino: ino.0,
                 off: offset,
@@ -323,7 +325,7 @@ fn send(device: &OwnedFd, notice: &Notice) -> Result<(), Code> {
             };
             write(device, bit::NOTIFY_INVAL_INODE, &[body.as_bytes()])
         }
-        Notice::Entry {
+        Notification::Entry {
             parent,
             name,
             expire,
@@ -339,7 +341,7 @@ fn send(device: &OwnedFd, notice: &Notice) -> Result<(), Code> {
                 &[body.as_bytes(), name, &[0]],
             )
         }
-        Notice::Delete {
+        Notification::Delete {
             parent,
             child,
             name,
@@ -352,8 +354,8 @@ fn send(device: &OwnedFd, notice: &Notice) -> Result<(), Code> {
             };
             write(device, bit::NOTIFY_DELETE, &[body.as_bytes(), name, &[0]])
         }
-        Notice::Epoch => write(device, bit::NOTIFY_INC_EPOCH, &[]),
-        Notice::Prune(nodes) => {
+        Notification::Epoch => write(device, bit::NOTIFY_INC_EPOCH, &[]),
+        Notification::Prune(nodes) => {
             let body = layout::NotifyPrune {
                 count: nodes.len() as u32,
                 ..Default::default()

@@ -41,7 +41,7 @@ const REVOKED: u8 = 2;
 
 /// What the watch knows of one thread. Aligned, because its thread writes it with every reply.
 #[repr(align(128))]
-struct Seat {
+struct PolicySlot {
     thread: i32,
     state: AtomicU8,
     /// Replies committed.
@@ -52,16 +52,16 @@ struct Seat {
 
 /// All threads that may take the policy.
 #[derive(Default)]
-pub(crate) struct Seats {
+pub(crate) struct PolicySlots {
     /// Guards the list.
-    all: Mutex<Vec<Arc<Seat>>>,
+    all: Mutex<Vec<Arc<PolicySlot>>>,
     /// Why replies are committed without it.
     refused: OnceLock<String>,
     /// Did going back fail once?
     stuck: AtomicBool,
 }
 
-impl Seats {
+impl PolicySlots {
     /// Replies are committed under the policy that threads have.
     pub(super) fn refuse(&self, reason: String) {
         let _ = self.refused.set(reason);
@@ -75,19 +75,19 @@ impl Seats {
     /// Gives a thread that was held up its policy back. Tells whether any has the idle policy.
     pub(super) fn look(&self) -> bool {
         let mut any = false;
-        for seat in &*self.all.lock() {
-            if seat.state.load(Ordering::SeqCst) != IDLE {
+        for policy_slot in &*self.all.lock() {
+            if policy_slot.state.load(Ordering::SeqCst) != IDLE {
                 continue;
             }
             any = true;
-            let replies = seat.replies.load(Ordering::Relaxed);
-            if seat.seen.swap(replies, Ordering::Relaxed) == replies
-                && seat
+            let replies = policy_slot.replies.load(Ordering::Relaxed);
+            if policy_slot.seen.swap(replies, Ordering::Relaxed) == replies
+                && policy_slot
                     .state
                     .compare_exchange(IDLE, REVOKED, Ordering::SeqCst, Ordering::SeqCst)
                     .is_ok()
             {
-                self.go_back(seat.thread);
+                self.go_back(policy_slot.thread);
             }
         }
         any
@@ -127,7 +127,7 @@ pub(super) fn may_return() -> Result<(), String> {
 
 /// The calling thread's policy.
 pub(crate) struct ReplyPolicy {
-    seat: Arc<Seat>,
+    policy_slot: Arc<PolicySlot>,
     watch: Arc<Watch>,
     /// Until when it does without, once it was held up.
     until: Option<Instant>,
@@ -140,18 +140,18 @@ pub(crate) struct ReplyPolicy {
 impl ReplyPolicy {
     /// A seat for the calling thread, if the policy is to be had.
     pub(crate) fn of_this_thread(watch: &Arc<Watch>) -> Option<Self> {
-        if !watch.seats.is_usable() {
+        if !watch.policy_slots.is_usable() {
             return None;
         }
-        let seat = Arc::new(Seat {
+        let policy_slot = Arc::new(PolicySlot {
             thread: rustix::thread::gettid().as_raw_nonzero().get(),
             state: AtomicU8::new(NORMAL),
             replies: AtomicU64::new(0),
             seen: AtomicU64::new(0),
         });
-        watch.seats.all.lock().push(seat.clone());
+        watch.policy_slots.all.lock().push(policy_slot.clone());
         Some(Self {
-            seat,
+            policy_slot,
             watch: watch.clone(),
             until: None,
             respite: RESPITE,
@@ -161,22 +161,26 @@ impl ReplyPolicy {
 
     /// A reply is about to be committed.
     pub(crate) fn before_reply(&mut self) {
-        let replies = self.seat.replies.load(Ordering::Relaxed).wrapping_add(1);
-        self.seat.replies.store(replies, Ordering::Relaxed);
-        match self.seat.state.load(Ordering::Relaxed) {
+        let replies = self
+            .policy_slot
+            .replies
+            .load(Ordering::Relaxed)
+            .wrapping_add(1);
+        self.policy_slot.replies.store(replies, Ordering::Relaxed);
+        match self.policy_slot.state.load(Ordering::Relaxed) {
             IDLE => return,
             REVOKED if !self.respite_is_over() => return,
             _ => {}
         }
-        if !self.watch.seats.is_usable() {
+        if !self.watch.policy_slots.is_usable() {
             return;
         }
         // SeqCst: pairs with the last look of a watch that is about to sleep.
-        self.seat.state.store(IDLE, Ordering::SeqCst);
+        self.policy_slot.state.store(IDLE, Ordering::SeqCst);
         if set_policy(0, Policy::Idle).is_ok() {
             self.watch.wake();
         } else {
-            self.seat.state.store(NORMAL, Ordering::SeqCst);
+            self.policy_slot.state.store(NORMAL, Ordering::SeqCst);
         }
     }
 
@@ -206,13 +210,15 @@ impl ReplyPolicy {
 
     /// The thread is about to sleep, or to do what lasts.
     pub(crate) fn before_wait(&self) {
-        if self.seat.state.load(Ordering::Relaxed) == IDLE {
-            self.watch.seats.go_back(0);
+        if self.policy_slot.state.load(Ordering::Relaxed) == IDLE {
+            self.watch.policy_slots.go_back(0);
             // If the watch was faster, it stays so.
-            let _ =
-                self.seat
-                    .state
-                    .compare_exchange(IDLE, NORMAL, Ordering::SeqCst, Ordering::SeqCst);
+            let _ = self.policy_slot.state.compare_exchange(
+                IDLE,
+                NORMAL,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            );
         }
     }
 }
@@ -220,8 +226,8 @@ impl ReplyPolicy {
 impl Drop for ReplyPolicy {
     fn drop(&mut self) {
         // The number of a thread that is gone may soon be another's.
-        let mut all = self.watch.seats.all.lock();
-        all.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        let mut all = self.watch.policy_slots.all.lock();
+        all.retain(|policy_slot| !Arc::ptr_eq(policy_slot, &self.policy_slot));
         drop(all);
         self.before_wait();
     }
@@ -257,15 +263,15 @@ mod tests {
         let Some((mut policy, watch)) = policy() else {
             return;
         };
-        assert!(!watch.seats.look());
+        assert!(!watch.policy_slots.look());
         for _ in 0..3 {
             policy.before_reply();
             assert_eq!(policy_of_this_thread(), Policy::Idle);
-            assert!(watch.seats.look());
+            assert!(watch.policy_slots.look());
         }
         policy.before_wait();
         assert_eq!(policy_of_this_thread(), Policy::Other);
-        assert!(!watch.seats.look());
+        assert!(!watch.policy_slots.look());
     }
 
     #[test]
@@ -274,9 +280,9 @@ mod tests {
             return;
         };
         policy.before_reply();
-        assert!(watch.seats.look());
+        assert!(watch.policy_slots.look());
         assert_eq!(policy_of_this_thread(), Policy::Idle, "it has just begun");
-        assert!(watch.seats.look());
+        assert!(watch.policy_slots.look());
         assert_eq!(policy_of_this_thread(), Policy::Other);
         policy.before_reply();
         assert_eq!(policy_of_this_thread(), Policy::Other, "for a while");
@@ -284,8 +290,8 @@ mod tests {
         policy.before_reply();
         assert_eq!(policy_of_this_thread(), Policy::Idle);
         // Held up again at once: the respite grows.
-        watch.seats.look();
-        watch.seats.look();
+        watch.policy_slots.look();
+        watch.policy_slots.look();
         policy.before_reply();
         assert_eq!(policy.respite, 2 * RESPITE);
     }
@@ -297,15 +303,15 @@ mod tests {
         };
         policy.before_reply();
         drop(policy);
-        assert!(watch.seats.all.lock().is_empty());
+        assert!(watch.policy_slots.all.lock().is_empty());
         assert_eq!(policy_of_this_thread(), Policy::Other);
     }
 
     #[test]
     fn where_it_is_refused_nobody_takes_it() {
         let watch = Arc::new(Watch::default());
-        watch.seats.refuse("as the test wants".into());
+        watch.policy_slots.refuse("as the test wants".into());
         assert!(ReplyPolicy::of_this_thread(&watch).is_none());
-        assert_eq!(watch.seats.refused(), Some("as the test wants"));
+        assert_eq!(watch.policy_slots.refused(), Some("as the test wants"));
     }
 }

@@ -1,12 +1,12 @@
 //! All rings of a session on their way into being.
 
 use super::{
-    crew::{Coming, Crew},
+    pool::{StartingWorker, WorkerPool},
     service::Service,
 };
 use crate::{
     mount::MountError,
-    transport::uring::{Entry, Nudger, QueueRecruit, Report, queue_count},
+    transport::uring::{Entry, Nudger, Report, SpawnQueueWorker, queue_count},
 };
 use std::{
     io,
@@ -40,39 +40,39 @@ impl Queues {
         device: &Arc<OwnedFd>,
         nudger: Nudger,
         threads_max: usize,
-    ) -> Result<Vec<Arc<Crew>>, MountError> {
+    ) -> Result<Vec<Arc<WorkerPool>>, MountError> {
         let nudger = Arc::new(nudger);
         let (report, reports) = channel();
-        let mut crews = Vec::new();
+        let mut pools = Vec::new();
         for (qid, entries) in (0..).zip(self.entries) {
-            let recruit = QueueRecruit {
+            let spawn_worker = SpawnQueueWorker {
                 qid,
                 device: device.clone(),
                 nudger: nudger.clone(),
             };
-            let crew = Crew::new(
+            let pool = WorkerPool::new(
                 format!("queue {qid}"),
                 threads_max.max(THREADS),
-                Box::new(recruit),
+                Box::new(spawn_worker),
                 service.watch.clone(),
             );
             for entry in entries {
                 let report: Report = report.clone();
-                let started = entry.start(service, Coming::new(&crew), move |registered| {
+                let started = entry.start(service, StartingWorker::new(&pool), move |registered| {
                     // At the other end is whoever mounts, who waits for it or has given up.
                     let _ = report.send((qid, registered));
                 });
                 started.map_err(|source| MountError::Queue { qid, source })?;
             }
-            crews.push(crew);
+            pools.push(pool);
         }
         drop(report);
-        for _ in 0..crews.len() * THREADS {
+        for _ in 0..pools.len() * THREADS {
             let (qid, registered) = reports.recv().map_err(|_| MountError::Start {
                 source: io::Error::other("a queue's thread died"),
             })?;
             registered.map_err(|source| MountError::Queue { qid, source })?;
         }
-        Ok(crews)
+        Ok(pools)
     }
 }

@@ -3,7 +3,7 @@
 //! # Invariants
 //! A thread that serves leaves only when the connection is gone, or takes the connection with it:
 //! whatever it cannot go on from is [`Service::fail`], so that callers get an error instead of waiting
-//! for ever. A panic is no exception ([`Enlisted`]).
+//! for ever. A panic is no exception ([`ServingGuard`]).
 //!
 //! # Locking
 //! `serving` is a leaf.
@@ -114,11 +114,11 @@ impl Service {
 }
 
 /// Counts a thread as one that serves, from before it starts until it has gone.
-pub(crate) struct Enlisted {
+pub(crate) struct ServingGuard {
     pub(crate) service: Arc<Service>,
 }
 
-impl Enlisted {
+impl ServingGuard {
     pub(crate) fn new(service: &Arc<Service>) -> Self {
         *service.serving.lock() += 1;
         Self {
@@ -127,7 +127,7 @@ impl Enlisted {
     }
 }
 
-impl Drop for Enlisted {
+impl Drop for ServingGuard {
     fn drop(&mut self) {
         if thread::panicking() {
             self.service.fail("a thread that serves panicked");
@@ -179,9 +179,9 @@ pub(super) mod tests {
     #[test]
     fn a_thread_that_panics_ends_the_session_and_is_waited_for_no_more() {
         let service = service();
-        let enlisted = Enlisted::new(&service);
+        let serving_guard = ServingGuard::new(&service);
         let thread = thread::spawn(move || {
-            let _enlisted = enlisted;
+            let _enlisted = serving_guard;
             panic!("as the test wants");
         });
         service.wait();

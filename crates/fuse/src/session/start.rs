@@ -3,11 +3,11 @@
 use super::{
     BackingFiles, Config, Negotiated, Notifier, Session, Threads, Transport, TransportChoice,
     connection::Connection,
-    crew::{Coming, Crew, Recruit},
     handler::Handler,
     handshake::Handshake,
     mapped::Mappings,
     policy,
+    pool::{SpawnWorker, StartingWorker, WorkerPool},
     queues::Queues,
     revoke::Revocation,
     service::Service,
@@ -16,7 +16,7 @@ use crate::{
     interrupt::Interrupts,
     mount::{self, Attached, MountError, Mounted, UmountFlags, umount},
     operations::Operations,
-    transport::{device::DeviceRecruit, uring::Nudger},
+    transport::{device::SpawnDeviceWorker, uring::Nudger},
     wire::{
         Dialect, InitFlags, MINOR_WITH_EPOCHS,
         device::pack,
@@ -91,7 +91,7 @@ impl Start<'_> {
         if queues.is_some()
             && let Err(reason) = policy::may_return()
         {
-            service.watch.seats.refuse(reason);
+            service.watch.policy_slots.refuse(reason);
         }
         self.notifier.begin(&device);
         handshake.finish(&negotiated)?;
@@ -201,36 +201,38 @@ impl Start<'_> {
     ) -> Result<Threads, MountError> {
         let failed = |source| MountError::Start { source };
         let threads_max = self.config.threads_max.max(1);
-        let mut crews = Vec::new();
+        let mut pools = Vec::new();
         let mut readers = self.readers();
         if let Some(queues) = queues {
             let number = mounted.map_or(0, |it| {
                 pack(libc::makedev(it.device_major, it.device_minor))
             });
             let nudger = Nudger::start(number, service.dir()).map_err(failed)?;
-            crews = queues.register(service, device, nudger, threads_max)?;
+            pools = queues.register(service, device, nudger, threads_max)?;
             readers = 1;
         }
-        let recruit = || DeviceRecruit {
+        let spawn_worker = || SpawnDeviceWorker {
             device: device.clone(),
         };
-        let crew = Crew::new(
+        let pool = WorkerPool::new(
             "/dev/fuse".into(),
             threads_max.max(readers),
-            Box::new(recruit()),
+            Box::new(spawn_worker()),
             service.watch.clone(),
         );
         for _ in 0..readers {
-            let coming = Coming::new(&crew);
-            recruit().recruit(service, coming).map_err(failed)?;
+            let starting = StartingWorker::new(&pool);
+            spawn_worker()
+                .spawn_worker(service, starting)
+                .map_err(failed)?;
         }
-        crews.push(crew);
+        pools.push(pool);
         let owner = service.clone();
         let watch = thread::Builder::new()
             .name("holdfast-watch".into())
             .spawn(move || owner.watch.run(&owner))
             .map_err(failed)?;
-        service.watch.look_after(crews);
+        service.watch.look_after(pools);
         let (notifier, device, owner) = (self.notifier.clone(), device.clone(), service.clone());
         let notifier = thread::Builder::new()
             .name("holdfast-notify".into())

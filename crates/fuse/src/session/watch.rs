@@ -1,6 +1,6 @@
 //! The session's watch: looks each millisecond, while there is something to look at.
 //!
-//! It looks at crews that have nobody ready (see [`Crew::look`]), and at threads that run under the idle
+//! It looks at crews that have nobody ready (see [`WorkerPool::look`]), and at threads that run under the idle
 //! policy (see [`super::policy`]). When there was neither for a while it sleeps, and costs nothing.
 //!
 //! # Invariants
@@ -9,10 +9,10 @@
 //! published before `wake` reads `awake` (all SeqCst).
 //!
 //! # Locking
-//! `over` is a leaf, taken by the watch between two looks and by callers that wake it. `crews` is held
+//! `over` is a leaf, taken by the watch between two looks and by callers that wake it. `pools` is held
 //! during a look, which takes `over` only when a thread that was added ends at once.
 
-use super::{crew::Crew, policy::Seats, service::Service};
+use super::{policy::PolicySlots, pool::WorkerPool, service::Service};
 use parking_lot::{Condvar, Mutex};
 use std::{
     sync::{
@@ -31,8 +31,8 @@ const PATIENCE: u32 = 20;
 #[derive(Default)]
 pub(crate) struct Watch {
     /// Guards the list: all crews while the session lasts, none after, because they hold the watch.
-    crews: Mutex<Vec<Arc<Crew>>>,
-    pub(crate) seats: Seats,
+    pools: Mutex<Vec<Arc<WorkerPool>>>,
+    pub(crate) policy_slots: PolicySlots,
     awake: AtomicBool,
     /// Guards the word that the session is over.
     over: Mutex<bool>,
@@ -50,18 +50,18 @@ impl Watch {
     }
 
     /// Looks after these from now on.
-    pub(super) fn look_after(&self, crews: Vec<Arc<Crew>>) {
-        *self.crews.lock() = crews;
+    pub(super) fn look_after(&self, pools: Vec<Arc<WorkerPool>>) {
+        *self.pools.lock() = pools;
     }
 
     /// How many threads serve.
     pub(super) fn threads(&self) -> usize {
-        self.crews.lock().iter().map(|crew| crew.threads()).sum()
+        self.pools.lock().iter().map(|pool| pool.threads()).sum()
     }
 
     /// The session is over.
     pub(super) fn close(&self) {
-        self.crews.lock().clear();
+        self.pools.lock().clear();
         *self.over.lock() = true;
         self.bell.notify_one();
     }
@@ -96,12 +96,12 @@ impl Watch {
 
     /// Is there something to look at again?
     fn look(&self, service: &Arc<Service>) -> bool {
-        let crews = self.crews.lock();
-        let short = crews
+        let pools = self.pools.lock();
+        let short = pools
             .iter()
-            .fold(false, |short, crew| crew.look(service) | short);
-        drop(crews);
-        self.seats.look() | short
+            .fold(false, |short, pool| pool.look(service) | short);
+        drop(pools);
+        self.policy_slots.look() | short
     }
 }
 

@@ -6,10 +6,10 @@
 
 use super::{frame::Frame, mark_serving, sys::clone_device};
 use crate::session::{
-    crew::{Coming, Recruit},
     handler::Outcome,
-    post::Post,
-    service::{Enlisted, Service},
+    pool::{SpawnWorker, StartingWorker},
+    service::{Service, ServingGuard},
+    worker::Worker,
 };
 use crate::wire::layout;
 use holdfast_types::{Errno, Result};
@@ -17,27 +17,33 @@ use rustix::io::Errno as Code;
 use std::{io, os::fd::OwnedFd, sync::Arc, thread};
 
 /// Starts readers.
-pub(crate) struct DeviceRecruit {
+pub(crate) struct SpawnDeviceWorker {
     pub(crate) device: Arc<OwnedFd>,
 }
 
-impl Recruit for DeviceRecruit {
-    fn recruit(&self, service: &Arc<Service>, coming: Coming) -> io::Result<()> {
+impl SpawnWorker for SpawnDeviceWorker {
+    fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()> {
         // Without a clone (no permission for the device, say) all read from one queue.
         let own = clone_device(&self.device).map_or_else(|_| self.device.clone(), Arc::new);
         let frame = Frame::new(service.payload_max)?;
-        let enlisted = Enlisted::new(service);
+        let serving_guard = ServingGuard::new(service);
         thread::Builder::new()
             .name("holdfast-dev".into())
             .spawn(move || {
                 mark_serving();
-                coming.crew.join();
-                let post = Post::new(enlisted.service.clone(), coming.crew.clone(), None);
-                drop(coming);
-                let mut reader = Reader { device: own, post };
+                starting.pool.join();
+                let worker =
+                    Worker::new(serving_guard.service.clone(), starting.pool.clone(), None);
+                drop(starting);
+                let mut reader = Reader {
+                    device: own,
+                    worker,
+                };
                 match reader.run(frame) {
-                    Ok(()) => enlisted.service.end(),
-                    Err(error) => enlisted.service.fail(format_args!("/dev/fuse: {error}")),
+                    Ok(()) => serving_guard.service.end(),
+                    Err(error) => serving_guard
+                        .service
+                        .fail(format_args!("/dev/fuse: {error}")),
                 }
             })?;
         Ok(())
@@ -46,7 +52,7 @@ impl Recruit for DeviceRecruit {
 
 struct Reader {
     device: Arc<OwnedFd>,
-    post: Post,
+    worker: Worker,
 }
 
 impl Reader {
@@ -55,9 +61,9 @@ impl Reader {
         loop {
             match rustix::io::read(&*self.device, frame.device_area()) {
                 Ok(len) => {
-                    self.post.begin();
+                    self.worker.begin();
                     self.take(&mut frame, len)?;
-                    self.post.end();
+                    self.worker.end();
                 }
                 // A request that was taken back, or a signal.
                 Err(Code::NOENT | Code::INTR | Code::AGAIN) => {}
@@ -73,15 +79,15 @@ impl Reader {
             // There is no telling whom to answer.
             return Err(io::Error::other("a request without a header was read"));
         }
-        let handler = &self.post.service.clone().handler;
+        let handler = &self.worker.service.clone().handler;
         let outcome = match frame.accept_flat(len) {
-            Ok(()) => handler.serve(frame, &mut self.post),
+            Ok(()) => handler.serve(frame, &mut self.worker),
             Err(error) => {
-                let counters = self.post.counters.clone();
+                let counters = self.worker.counters.clone();
                 handler.malformed(frame.header().opcode, error, &counters)
             }
         };
-        self.post.before_reply();
+        self.worker.before_reply();
         match outcome {
             Outcome::Reply(result) => reply(&self.device, frame, result),
             Outcome::Silent => Ok(()),

@@ -1,7 +1,7 @@
 //! An object of an index, with the word that decides over its life.
 #![expect(unsafe_code, reason = "objects are reached by pointers that count")]
 
-use super::doomed::Doomed;
+use super::freeing::Freeing;
 use super::reference::Ref;
 use super::shares::Sharing;
 use super::word::Word;
@@ -18,7 +18,7 @@ use std::ptr::{self, NonNull};
 /// which are counted on behalf of somebody outside who gives them back by number
 /// ([`Ref::into_raw`], [`Held::forget`]). A live object without uses stays, until it is evicted or
 /// used again. Once *doomed*, the last use to go makes it dying, and so does eviction; then it
-/// belongs to the one [`Doomed`] that came of it, and nobody gets a use any more.
+/// belongs to the one [`Freeing`] that came of it, and nobody gets a use any more.
 ///
 /// Uses are counted in the object, or, once threads use it in turn, by each core for itself.
 ///
@@ -110,7 +110,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     ///
     /// # Safety
     /// It was in an index just now and is in none any more; nobody has met it but by a reference
-    /// or a `Doomed`, or will.
+    /// or a `Freeing`, or will.
     pub(super) unsafe fn detach(held: NonNull<Self>) {
         // SAFETY: whoever might free it does so only once it is marked as detached.
         let this = unsafe { held.as_ref() };
@@ -128,7 +128,7 @@ impl<T: Send + Sync + 'static> Held<T> {
             if let Some((before, after)) = update(word, this.state(), Ordering::AcqRel, step) {
                 // SAFETY: it became dying by this step, which is the only one to do that.
                 let new = (after.is_dying() && !before.is_dying())
-                    .then(|| unsafe { Doomed::from_end(held) });
+                    .then(|| unsafe { Freeing::from_end(held) });
                 break end.or(new);
             }
         };
@@ -166,8 +166,8 @@ impl<T: Send + Sync + 'static> Held<T> {
     /// Will the last use to go end it?
     #[inline]
     #[must_use]
-    pub fn is_doomed(&self) -> bool {
-        self.state().is_doomed()
+    pub fn is_marked_freeing(&self) -> bool {
+        self.state().is_marked_freeing()
     }
 
     /// References and raw uses together; a snapshot.
@@ -255,7 +255,7 @@ impl<T: Send + Sync + 'static> Held<T> {
 
     /// Has its uses counted in the word again. `Some` if that showed that a doomed object has none.
     #[cold]
-    pub(super) fn unshare(&self) -> Option<Doomed<T>> {
+    pub(super) fn unshare(&self) -> Option<Freeing<T>> {
         // Acquire: whoever has seen the mark finds the shares, which were there before.
         self.word.load(Ordering::Acquire);
         let shares = self.sharing.shares()?;
@@ -274,24 +274,24 @@ impl<T: Send + Sync + 'static> Held<T> {
     /// Dooms it: the last use to go ends it, and [`Ref::release`] or [`Held::forget`] then returns
     /// it. If there is no use now, this call ends it (dropping what it returns puts it back, still
     /// doomed).
-    pub fn doom(&self) -> Option<Doomed<T>> {
+    pub fn mark_freeing(&self) -> Option<Freeing<T>> {
         // Acquire and Release: ending it comes after all that its users have done.
-        let steps = change(&self.word, self.state(), Ordering::AcqRel, Word::doomed);
+        let steps = change(&self.word, self.state(), Ordering::AcqRel, Word::freeing);
         if steps.1.is_shared() {
             return self.unshare();
         }
         self.ended(steps)
     }
 
-    /// Takes [`Held::doom`] back.
-    pub fn spare(&self) {
+    /// Takes [`Held::mark_freeing`] back.
+    pub fn unmark_freeing(&self) {
         change(&self.word, self.state(), Ordering::AcqRel, Word::spared);
     }
 
     /// Gives back up to `n` raw uses. `Some` if the last use of a doomed object was among them. Of one that has
     /// left its index nothing is given back here.
     #[must_use = "a doomed object that nobody ends stays in its index"]
-    pub fn forget(&self, n: u64) -> Option<Doomed<T>> {
+    pub fn forget(&self, n: u64) -> Option<Freeing<T>> {
         self.try_forget(n).ok().flatten()
     }
 
@@ -299,7 +299,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     ///
     /// # Errors
     /// The object has left its index: its raw uses are counted elsewhere.
-    pub(super) fn try_forget(&self, n: u64) -> Result<Option<Doomed<T>>, Buried> {
+    pub(super) fn try_forget(&self, n: u64) -> Result<Option<Freeing<T>>, Buried> {
         if self.state().is_shared() && self.sharing.forget(n) {
             return Ok(None);
         }
@@ -341,7 +341,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     }
 
     /// Ends it, if it is live and has no use at all.
-    pub(super) fn evict(&self) -> Option<Doomed<T>> {
+    pub(super) fn evict(&self) -> Option<Freeing<T>> {
         if self.state().is_shared() {
             // Those who use it all the time shall not have their counts closed for nothing.
             let unused = self.uses() == 0;
@@ -355,7 +355,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     }
 
     /// Ends it, if it is live and has no reference. Raw uses are kept until it is buried.
-    pub(super) fn evict_though_held(&self) -> Option<Doomed<T>> {
+    pub(super) fn evict_though_held(&self) -> Option<Freeing<T>> {
         let word = self.state();
         if word.is_shared() {
             let counted = self.sharing.shares().map(|shares| shares.sum());
@@ -389,10 +389,10 @@ impl<T: Send + Sync + 'static> Held<T> {
         (!word.is_buried()).then(|| word.is_shared() || word.raw_uses() > 0)
     }
 
-    fn ended(&self, (before, after): (Word, Word)) -> Option<Doomed<T>> {
+    fn ended(&self, (before, after): (Word, Word)) -> Option<Freeing<T>> {
         (after.is_dying() && !before.is_dying())
             // SAFETY: it became dying by this very step, so this is the one that owns its end.
-            .then(|| unsafe { Doomed::from_end(NonNull::from(self)) })
+            .then(|| unsafe { Freeing::from_end(NonNull::from(self)) })
     }
 
     /// Asks to be woken when it is dying no longer; `false` if that is over already.

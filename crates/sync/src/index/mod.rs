@@ -3,19 +3,19 @@
 //! An [`Index`] maps keys to objects ([`Held`]) by a 64-way tree. Looking one up writes nothing;
 //! a use ([`Ref`]) is one compare-exchange in the object. Objects are built before they become
 //! visible, and leave in two steps: first the one who ends an object gets it to himself
-//! ([`Doomed`], in which state lookups wait), then it is buried, and freed after a grace period.
+//! ([`Freeing`], in which state lookups wait), then it is buried, and freed after a grace period.
 //!
 //! *Invariants.*
 //! - An object with a use is not dying, and one that is dying gets none. There is at most one
-//!   [`Doomed`] for an object, hence one burial.
+//!   [`Freeing`] for an object, hence one burial.
 //! - An object is freed once: after its burial and a grace period; or, if its index is dropped
-//!   first, at once, by its last [`Ref`] or by its [`Doomed`].
+//!   first, at once, by its last [`Ref`] or by its [`Freeing`].
 //! - The length is the number of objects in the tree, as a sum of counters that each core keeps for
 //!   itself.
 //! - Operations on different keys write no line in common, if the keys are in different aligned
 //!   groups of eight and their leaves exist.
 //!
-//! - A raw use is counted by the object, while that is in the tree, or in [`Remembered`] under its key.
+//! - A raw use is counted by the object, while that is in the tree, or in [`EvictedUses`] under its key.
 //! - Nor do uses of the same object, once several threads use it in turn: it has [`shares`] then.
 //!
 //! *Locking.* Waiting for a dying object takes one lock of a small table ([`wait`]), and changing how
@@ -24,15 +24,15 @@
 //! alive as long.
 #![expect(unsafe_code, reason = "the tree holds objects as plain pointers")]
 
-mod doomed;
 mod drain;
+mod evicted_uses;
+mod freeing;
 mod held;
 mod many;
 mod node;
 mod prepared;
 mod radix;
 mod reference;
-mod remembered;
 mod runs;
 mod scan;
 mod shares;
@@ -41,12 +41,12 @@ mod wait;
 mod walk;
 mod word;
 
-pub use doomed::Doomed;
 pub use drain::Remains;
+pub use evicted_uses::{EvictedUses, EvictedUsesLocked};
+pub use freeing::Freeing;
 pub use held::Held;
 pub use prepared::Prepared;
 pub use reference::Ref;
-pub use remembered::{Remembered, RememberedLocked};
 pub use runs::Runs;
 
 use crate::counter::ShardedCounter;
@@ -57,7 +57,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use suspects::Suspects;
-use word::{BURIED, Word};
+use word::{FREED, Word};
 
 /// Objects by number. The keys go from 0 to `u64::MAX - 1`; dense ranges are cheapest.
 pub struct Index<T: Send + Sync + 'static> {
@@ -90,7 +90,7 @@ impl<T: Send + Sync + 'static> Index<T> {
 
     /// A use of the object at `key`. Waits while that is dying, and then looks again.
     ///
-    /// To be called without a [`Guard`], and not by whoever has the object's [`Doomed`]: he would
+    /// To be called without a [`Guard`], and not by whoever has the object's [`Freeing`]: he would
     /// wait for himself.
     pub fn get(&self, key: u64) -> Option<Ref<T>> {
         loop {
@@ -154,46 +154,46 @@ impl<T: Send + Sync + 'static> Index<T> {
     }
 
     /// Ends the object if it is live and has no use of any kind.
-    pub fn begin_evict(&self, held: &Held<T>) -> Option<Doomed<T>> {
+    pub fn begin_evict(&self, held: &Held<T>) -> Option<Freeing<T>> {
         held.evict()
     }
 
     /// Ends the object if it is live and has no reference. Raw uses that it has are counted by it until it is buried, then by
-    /// [`Remembered`].
-    pub fn begin_evict_though_held(&self, held: &Held<T>) -> Option<Doomed<T>> {
+    /// [`EvictedUses`].
+    pub fn begin_evict_though_held(&self, held: &Held<T>) -> Option<Freeing<T>> {
         held.evict_though_held()
     }
 
     /// Takes a dying object out, wakes the lookups that wait for it, and frees it after a grace period. Raw uses that it had are
-    /// forgotten: see [`RememberedLocked::bury`].
+    /// forgotten: see [`EvictedUsesLocked::free`].
     ///
     /// # Panics
     /// If the object is of another index: it lives again then.
-    pub fn bury(&self, doomed: Doomed<T>) {
-        self.take_out(doomed);
+    pub fn free(&self, freeing: Freeing<T>) {
+        self.take_out(freeing);
     }
 
-    /// As [`Index::bury`]. Gives the raw uses that it had: from now on nothing else counts them.
-    fn take_out(&self, doomed: Doomed<T>) -> u64 {
-        let key = doomed.key();
+    /// As [`Index::free`]. Gives the raw uses that it had: from now on nothing else counts them.
+    fn take_out(&self, freeing: Freeing<T>) -> u64 {
+        let key = freeing.key();
         let guard = epoch::pin();
-        let held = doomed.held();
+        let held = freeing.held();
         let Some(leaf) = self.tree.remove(key, held.as_ptr().cast(), &guard) else {
             drop(guard);
             panic!("object {key} is buried in an index that does not hold it");
         };
-        let held = doomed.into_inner();
+        let held = freeing.into_inner();
         self.population.add(-1);
         // SAFETY: out of the index, and freed below at the earliest.
         let word = unsafe { Held::word_of(held) };
         // Release: who finds the mark finds the slot empty. Acquire: it is freed after all that
         // was done to it.
-        let before = Word(word.fetch_or(BURIED, Ordering::AcqRel));
+        let before = Word(word.fetch_or(FREED, Ordering::AcqRel));
         if before.is_awaited() {
             wait::wake(key);
         }
         // SAFETY: unreachable for those who pin themselves from now on; it is dying for ever, so
-        // that nobody gets a use; and this was its only `Doomed`.
+        // that nobody gets a use; and this was its only `Freeing`.
         unsafe { epoch::retire_with(held.as_ptr().cast(), free::<T>) };
         let noted = self
             .suspects

@@ -1,7 +1,7 @@
 //! References: uses of an object that give themselves back.
 #![expect(unsafe_code, reason = "a counted pointer")]
 
-use super::doomed::Doomed;
+use super::freeing::Freeing;
 use super::held::{Held, update};
 use super::word::Word;
 use crate::primitive::Ordering;
@@ -65,7 +65,7 @@ impl<T: Send + Sync + 'static> Ref<T> {
     /// now, and the caller's to end.
     #[inline]
     #[must_use = "a doomed object that nobody ends stays in its index"]
-    pub fn release(self) -> Option<Doomed<T>> {
+    pub fn release(self) -> Option<Freeing<T>> {
         let this = ManuallyDrop::new(self);
         // SAFETY: this use; nothing else gives it back.
         unsafe { release(this.held) }
@@ -75,7 +75,7 @@ impl<T: Send + Sync + 'static> Ref<T> {
     /// Elsewhere that is too much code.
     #[inline]
     #[must_use = "a doomed object that nobody ends stays in its index"]
-    pub fn release_inline(self) -> Option<Doomed<T>> {
+    pub fn release_inline(self) -> Option<Freeing<T>> {
         let now = self.state();
         let this = ManuallyDrop::new(self);
         // SAFETY: in use, until the step below, which is the last that looks at it.
@@ -98,7 +98,7 @@ impl<T: Send + Sync + 'static> Ref<T> {
     /// # Errors
     /// The reference, if there are others.
     #[inline]
-    pub fn release_last(self) -> Result<Doomed<T>, Self> {
+    pub fn release_last(self) -> Result<Freeing<T>, Self> {
         let last = |word: Word| {
             let after = word.released();
             let after = if after.is_dying() {
@@ -114,7 +114,7 @@ impl<T: Send + Sync + 'static> Ref<T> {
         }
         let this = ManuallyDrop::new(self);
         // SAFETY: this use was counted until the step that made it dying, so it was this step.
-        Ok(unsafe { Doomed::from_end(this.held) })
+        Ok(unsafe { Freeing::from_end(this.held) })
     }
 
     /// Are these uses of the same object?
@@ -128,7 +128,7 @@ impl<T: Send + Sync + 'static> Ref<T> {
 /// # Safety
 /// As for [`Held::release`].
 #[inline(never)]
-unsafe fn release<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Doomed<T>> {
+unsafe fn release<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Freeing<T>> {
     // SAFETY: the caller's promise.
     let after = unsafe { Held::release(held) }?;
     after.is_dying().then(|| last(held, after)).flatten()
@@ -136,11 +136,11 @@ unsafe fn release<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Do
 
 /// The end of an object that a step upon its last use has made dying.
 #[cold]
-fn last<T: Send + Sync + 'static>(held: NonNull<Held<T>>, word: Word) -> Option<Doomed<T>> {
+fn last<T: Send + Sync + 'static>(held: NonNull<Held<T>>, word: Word) -> Option<Freeing<T>> {
     // SAFETY: a use was counted until the step that made it dying, so it was this step.
-    let doomed = unsafe { Doomed::from_end(held) };
+    let freeing = unsafe { Freeing::from_end(held) };
     // Otherwise it ended because its index is gone; then dropping it frees it.
-    word.is_doomed().then_some(doomed)
+    word.is_marked_freeing().then_some(freeing)
 }
 
 impl<T: Send + Sync + 'static> Drop for Ref<T> {

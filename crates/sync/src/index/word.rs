@@ -12,7 +12,7 @@
 //!
 //! *Invariants.*
 //! - Dying: no reference, and no use of either kind comes. Raw uses may be left, and are given back, until the object
-//!   has left its index (`BURIED`, for ever); one low bit more says that a lookup waits (`AWAITED`).
+//!   has left its index (`FREED`, for ever); one low bit more says that a lookup waits (`AWAITED`).
 //! - Shared: neither dying nor detached, and never unused as far as the word is concerned.
 //! - Counts that reach their maximum stay there: the object is never freed, however many uses
 //!   were leaked. The same goes for a shared object whose field has used up its bias.
@@ -30,8 +30,8 @@ const USE: u64 = 1;
 const RAW_USE: u64 = 1 << RAW_SHIFT;
 
 /// The last use to go ends the object.
-const DOOMED: u64 = 1 << 60;
-/// Ended, and in the hands of one `Doomed`.
+const MARKED_FREEING: u64 = 1 << 60;
+/// Ended, and in the hands of one `Freeing`.
 const DYING: u64 = 1 << 61;
 /// Uses are counted in shares too.
 const SHARED: u64 = 1 << 62;
@@ -44,7 +44,7 @@ const BIAS: u64 = 1 << (RAW_SHIFT - 1);
 /// While dying: somebody sleeps until that is over.
 const AWAITED: u64 = 1;
 /// While dying: out of the index. Raw uses are counted elsewhere from then on.
-pub(super) const BURIED: u64 = 2;
+pub(super) const FREED: u64 = 2;
 
 impl Word {
     /// Live, with one use.
@@ -56,8 +56,8 @@ impl Word {
     }
 
     #[inline]
-    pub(super) fn is_doomed(self) -> bool {
-        self.0 & DOOMED != 0
+    pub(super) fn is_marked_freeing(self) -> bool {
+        self.0 & MARKED_FREEING != 0
     }
 
     #[inline]
@@ -67,7 +67,7 @@ impl Word {
 
     #[inline]
     pub(super) fn is_buried(self) -> bool {
-        self.is_dying() && self.0 & BURIED != 0
+        self.is_dying() && self.0 & FREED != 0
     }
 
     #[inline]
@@ -143,7 +143,8 @@ impl Word {
     /// As [`released`](Self::released), if nothing but that happens: neither shared nor about to end.
     #[inline]
     pub(super) fn simply_released(self) -> Option<Self> {
-        let plain = self.0 & (DOOMED | DYING | SHARED | DETACHED) == 0 && self.field() < USES_MAX;
+        let plain =
+            self.0 & (MARKED_FREEING | DYING | SHARED | DETACHED) == 0 && self.field() < USES_MAX;
         plain.then(|| Self(self.0 - USE))
     }
 
@@ -188,14 +189,14 @@ impl Word {
 
     /// Doomed; dying at once if there is no use.
     #[inline]
-    pub(super) fn doomed(self) -> Self {
-        Self(self.0 | DOOMED).ended_if_due()
+    pub(super) fn freeing(self) -> Self {
+        Self(self.0 | MARKED_FREEING).ended_if_due()
     }
 
     /// No longer doomed.
     #[inline]
     pub(super) fn spared(self) -> Self {
-        Self(self.0 & !DOOMED)
+        Self(self.0 & !MARKED_FREEING)
     }
 
     /// Dying, if it was live without any use.
@@ -213,14 +214,14 @@ impl Word {
     #[inline]
     fn ended_if_due(self) -> Self {
         match self.evicted() {
-            Some(dying) if self.0 & (DOOMED | DETACHED) != 0 => dying,
+            Some(dying) if self.0 & (MARKED_FREEING | DETACHED) != 0 => dying,
             _ => self,
         }
     }
 
     /// Shared from now on; `None` if it is already, or is about to end.
     pub(super) fn shared(self) -> Option<Self> {
-        let settled = self.0 & (DOOMED | DYING | SHARED | DETACHED) == 0;
+        let settled = self.0 & (MARKED_FREEING | DYING | SHARED | DETACHED) == 0;
         (settled && self.field() < BIAS).then_some(Self((self.0 + BIAS) | SHARED))
     }
 
@@ -246,13 +247,13 @@ impl Word {
     /// Back to life after dying, without a reference.
     #[inline]
     pub(super) fn revived(self) -> Self {
-        debug_assert!(self.is_dying() && self.0 & BURIED == 0, "revived {self:?}");
+        debug_assert!(self.is_dying() && self.0 & FREED == 0, "revived {self:?}");
         Self(self.0 & !(DYING | AWAITED))
     }
 
     /// With the mark of a waiter; `None` if there is nothing to wait for.
     pub(super) fn awaited(self) -> Option<Self> {
-        (self.is_dying() && self.0 & BURIED == 0).then_some(Self(self.0 | AWAITED))
+        (self.is_dying() && self.0 & FREED == 0).then_some(Self(self.0 | AWAITED))
     }
 
     /// After the end of its index; not while shared. Raw uses end with it, and so does an object without others.
@@ -278,13 +279,20 @@ mod tests {
         let full = Word(USES_MAX - 1).acquired().unwrap();
         assert_eq!(full.acquired(), Some(full));
         assert_eq!(full.released(), full);
-        assert_eq!(full.doomed().released(), full.doomed());
+        assert_eq!(full.freeing().released(), full.freeing());
         assert!(!full.detached().released().is_dying());
     }
 
     #[test]
     fn what_is_simply_released_is_what_is_released() {
-        let flags = [0, DOOMED, DYING, SHARED, DETACHED, DOOMED | DETACHED];
+        let flags = [
+            0,
+            MARKED_FREEING,
+            DYING,
+            SHARED,
+            DETACHED,
+            MARKED_FREEING | DETACHED,
+        ];
         let fields = [1, 2, BIAS, USES_MAX - 1, USES_MAX];
         let mut simple = 0;
         for flags in flags {
@@ -310,12 +318,12 @@ mod tests {
         let unused = full.made_raw();
         assert_eq!((unused.uses(), unused.raw_uses()), (0, RAW_MAX));
         assert_eq!(unused.forgotten(u64::MAX), None);
-        assert!(!unused.is_doomed() && unused.evicted().is_none());
+        assert!(!unused.is_marked_freeing() && unused.evicted().is_none());
     }
 
     #[test]
     fn giving_back_too_much_takes_no_use_of_a_reference() {
-        let word = Word((RAW_USE * 3) | 2).doomed();
+        let word = Word((RAW_USE * 3) | 2).freeing();
         let word = word.forgotten(u64::MAX).unwrap();
         assert_eq!((word.uses(), word.raw_uses()), (2, 0));
         assert_eq!(word.forgotten(1), None);
@@ -325,23 +333,23 @@ mod tests {
     #[test]
     fn only_the_last_use_of_a_doomed_object_ends_it() {
         assert!(!Word::ONE_USE.released().is_dying());
-        assert!(Word::ONE_USE.doomed().released().is_dying());
-        assert!(!Word::ONE_USE.doomed().spared().released().is_dying());
-        assert!(!Word::ONE_USE.doomed().made_raw().is_dying());
-        let raw = Word::ONE_USE.doomed().made_raw();
+        assert!(Word::ONE_USE.freeing().released().is_dying());
+        assert!(!Word::ONE_USE.freeing().spared().released().is_dying());
+        assert!(!Word::ONE_USE.freeing().made_raw().is_dying());
+        let raw = Word::ONE_USE.freeing().made_raw();
         assert!(raw.forgotten(1).unwrap().is_dying());
     }
 
     #[test]
     fn a_dying_object_gets_no_use_and_keeps_its_doom() {
-        let dying = Word::ONE_USE.doomed().released().awaited().unwrap();
+        let dying = Word::ONE_USE.freeing().released().awaited().unwrap();
         assert_eq!(dying.acquired(), None);
         assert_eq!(dying.forgotten(1), None);
         assert_eq!(dying.evicted(), None);
         assert_eq!((dying.uses(), dying.raw_uses()), (0, 0));
-        assert!(dying.is_awaited() && dying.revived().is_doomed());
+        assert!(dying.is_awaited() && dying.revived().is_marked_freeing());
         assert_eq!(dying.revived().uses(), 0);
-        assert_eq!(Word(dying.0 | BURIED).awaited(), None);
+        assert_eq!(Word(dying.0 | FREED).awaited(), None);
     }
 
     #[test]
@@ -354,8 +362,8 @@ mod tests {
         assert_eq!((dying.raw_uses(), dying.acquired()), (3, None));
         let dying = dying.awaited().unwrap().forgotten(2).unwrap();
         assert_eq!((dying.raw_uses(), dying.revived().raw_uses()), (1, 1));
-        assert!(dying.doomed().forgotten(1).unwrap().is_dying());
-        let buried = Word(dying.0 | BURIED);
+        assert!(dying.freeing().forgotten(1).unwrap().is_dying());
+        let buried = Word(dying.0 | FREED);
         assert_eq!((buried.raw_uses(), buried.forgotten(1)), (0, None));
         let full = Word::ONE_USE.with_raw_uses(u64::MAX).without_first_use();
         assert_eq!(full.evicted_though_held().unwrap().raw_uses(), RAW_MAX);
@@ -366,7 +374,7 @@ mod tests {
         let word = Word((RAW_USE * 3) | 2).shared().unwrap();
         assert_eq!((word.uses(), word.raw_uses()), (2, 3));
         assert_eq!(word.shared(), None);
-        let over = word.released().released().released().doomed();
+        let over = word.released().released().released().freeing();
         assert_eq!(over.uses(), -1);
         assert!(!over.forgotten(3).unwrap().is_dying() && over.evicted().is_none());
         assert_eq!(over.unshared(uses(2)).uses(), 1);
@@ -407,7 +415,7 @@ mod tests {
 
     #[test]
     fn what_is_about_to_end_is_not_shared() {
-        assert_eq!(Word::ONE_USE.doomed().shared(), None);
+        assert_eq!(Word::ONE_USE.freeing().shared(), None);
         assert_eq!(Word::ONE_USE.detached().shared(), None);
         assert_eq!(Word(0).evicted().unwrap().shared(), None);
     }
@@ -417,7 +425,7 @@ mod tests {
         let word = Word((RAW_USE * 3) | 2).detached();
         assert_eq!((word.uses(), word.raw_uses()), (2, 0));
         assert!(word.made_raw().released().is_dying());
-        assert!(!word.made_raw().released().is_doomed());
+        assert!(!word.made_raw().released().is_marked_freeing());
         assert!(Word(RAW_USE).detached().is_dying());
     }
 }

@@ -29,14 +29,14 @@ mod per_core;
 mod primitive;
 mod thread_slot;
 
-mod ends;
-mod remembered;
+mod evicted_uses;
+mod evictions;
 mod shared;
 mod trees;
 mod users;
 mod waits;
 
-use index::{Doomed, Held, Index, Prepared, Ref, Remembered};
+use index::{EvictedUses, Freeing, Held, Index, Prepared, Ref};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use std::sync::Arc as StdArc;
@@ -86,7 +86,7 @@ impl Drop for Probe {
 /// An index, and the count of objects that exist.
 struct World {
     index: Index<Probe>,
-    remembered: Remembered,
+    evicted_uses: EvictedUses,
     left: StdArc<AtomicU64>,
 }
 
@@ -123,16 +123,16 @@ impl World {
         self.index.peek(key, &guard).map(look)
     }
 
-    fn begin_evict(&self, key: u64) -> Option<Doomed<Probe>> {
+    fn begin_evict(&self, key: u64) -> Option<Freeing<Probe>> {
         self.with(key, |held| self.index.begin_evict(held))?
     }
 
     /// Gives a use back, and buries the object if that was its end; was it?
     fn put(&self, held: Ref<Probe>) -> bool {
         let end = held.release();
-        end.map(|doomed| {
-            doomed.check(doomed.key());
-            self.index.bury(doomed);
+        end.map(|freeing| {
+            freeing.check(freeing.key());
+            self.index.free(freeing);
         })
         .is_some()
     }
@@ -162,7 +162,7 @@ fn model(preemptions: usize, scenario: impl Fn(&Arc<World>) + Send + Sync + 'sta
     builder.check(move || {
         let world = Arc::new(World {
             index: Index::new(),
-            remembered: Remembered::new(),
+            evicted_uses: EvictedUses::new(),
             left: StdArc::default(),
         });
         scenario(&world);

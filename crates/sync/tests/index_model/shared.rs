@@ -24,9 +24,9 @@ fn a_doom_beside_uses_that_come_and_go_leaves_one_end() {
                 world.put(held)
             })
         });
-        assert!(held.doom().is_none(), "in use");
-        let ends = [world.put(held), other.join().unwrap()];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        assert!(held.mark_freeing().is_none(), "in use");
+        let evictions = [world.put(held), other.join().unwrap()];
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -35,12 +35,12 @@ fn a_doom_without_a_use_beside_the_last_put_leaves_one_end() {
     model(PAIR, |world| {
         let held = shared(world);
         let other = spawn(world, |world| {
-            let end = world.with(1, |held| held.doom()).flatten();
-            end.map(|doomed| world.index.bury(doomed)).is_some()
+            let end = world.with(1, |held| held.mark_freeing()).flatten();
+            end.map(|freeing| world.index.free(freeing)).is_some()
         });
         held.check(1);
-        let ends = [world.put(held), other.join().unwrap()];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        let evictions = [world.put(held), other.join().unwrap()];
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -48,17 +48,17 @@ fn a_doom_without_a_use_beside_the_last_put_leaves_one_end() {
 fn two_dooms_beside_the_last_put_leave_one_end() {
     model(CROWD, |world| {
         let held = shared(world);
-        let doom = |world: &World| {
-            let end = world.with(1, |held| held.doom()).flatten();
-            end.map(|doomed| world.index.bury(doomed)).is_some()
+        let mark_freeing = |world: &World| {
+            let end = world.with(1, |held| held.mark_freeing()).flatten();
+            end.map(|freeing| world.index.free(freeing)).is_some()
         };
-        let (first, second) = (spawn(world, doom), spawn(world, doom));
-        let ends = [
+        let (first, second) = (spawn(world, mark_freeing), spawn(world, mark_freeing));
+        let evictions = [
             world.put(held),
             first.join().unwrap(),
             second.join().unwrap(),
         ];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -73,9 +73,9 @@ fn an_eviction_beside_a_use_fails_or_the_use_does() {
                 assert!(held.is_live(), "I3");
             }
         });
-        if let Some(doomed) = world.begin_evict(1) {
-            assert_eq!(doomed.uses(), 0);
-            world.index.bury(doomed);
+        if let Some(freeing) = world.begin_evict(1) {
+            assert_eq!(freeing.uses(), 0);
+            world.index.free(freeing);
         }
         user.join().unwrap();
     });
@@ -91,9 +91,9 @@ fn becoming_shared_beside_the_last_put_and_a_doom_loses_no_use() {
             second.check(1);
             world.put(second)
         });
-        assert!(held.doom().is_none());
-        let ends = [world.put(held), other.join().unwrap()];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        assert!(held.mark_freeing().is_none());
+        let evictions = [world.put(held), other.join().unwrap()];
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -106,12 +106,12 @@ fn closing_and_sharing_again_beside_a_put_loses_no_use() {
             second.check(1);
             world.put(second)
         });
-        assert!(held.doom().is_none());
-        held.spare();
+        assert!(held.mark_freeing().is_none());
+        held.unmark_freeing();
         held.share();
         assert!(!other.join().unwrap());
         assert_eq!(held.uses(), 1);
-        assert!(held.doom().is_none());
+        assert!(held.mark_freeing().is_none());
         assert!(world.put(held));
     });
 }
@@ -123,12 +123,12 @@ fn sharing_again_beside_a_use_and_a_doom_keeps_the_use_of_who_shares() {
         let other = spawn(world, |world| {
             let held = world.with(1, |held| held.try_ref()).flatten();
             held.is_some_and(|held| {
-                assert!(held.doom().is_none(), "in use");
+                assert!(held.mark_freeing().is_none(), "in use");
                 world.put(held)
             })
         });
-        assert!(held.doom().is_none(), "in use");
-        held.spare();
+        assert!(held.mark_freeing().is_none(), "in use");
+        held.unmark_freeing();
         held.share();
         held.check(1);
         assert!(held.is_live(), "I3");
@@ -143,19 +143,19 @@ fn raw_uses_of_a_shared_object_are_given_back_once() {
         let held = shared(world);
         let keeps = held.clone();
         let other = spawn(world, |world| {
-            let end = world.with(1, |held| held.doom()).flatten();
+            let end = world.with(1, |held| held.mark_freeing()).flatten();
             let end = end.or(world.with(1, |held| held.forget(1)).flatten());
-            end.map(|doomed| world.index.bury(doomed)).is_some()
+            end.map(|freeing| world.index.free(freeing)).is_some()
         });
         held.into_raw();
         keeps.check(1);
-        let mut ends = vec![world.put(keeps), other.join().unwrap()];
+        let mut evictions = vec![world.put(keeps), other.join().unwrap()];
         // Not given back above, if it was not there yet.
-        if let Some(doomed) = world.with(1, |held| held.forget(1)).flatten() {
-            world.index.bury(doomed);
-            ends.push(true);
+        if let Some(freeing) = world.with(1, |held| held.forget(1)).flatten() {
+            world.index.free(freeing);
+            evictions.push(true);
         }
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -164,7 +164,7 @@ fn the_end_of_the_index_beside_shared_uses_frees_once() {
     model(PAIR, |world| {
         let inner = World {
             index: crate::index::Index::new(),
-            remembered: crate::index::Remembered::new(),
+            evicted_uses: crate::index::EvictedUses::new(),
             left: std::sync::Arc::clone(&world.left),
         };
         let held = shared(&inner);
@@ -189,7 +189,7 @@ fn a_look_that_shares_beside_the_last_put_and_a_doom_loses_no_use() {
                 held.check(1);
             });
         });
-        assert!(held.doom().is_none(), "in use");
+        assert!(held.mark_freeing().is_none(), "in use");
         assert!(world.put(held));
         looker.join().unwrap();
     });
@@ -209,9 +209,9 @@ fn a_look_that_shares_beside_an_eviction_and_a_use_leaves_one_end() {
                 assert!(held.is_live(), "I3");
             }
         });
-        if let Some(doomed) = world.begin_evict(1) {
-            assert_eq!(doomed.uses(), 0);
-            world.index.bury(doomed);
+        if let Some(freeing) = world.begin_evict(1) {
+            assert_eq!(freeing.uses(), 0);
+            world.index.free(freeing);
         }
         looker.join().unwrap();
         user.join().unwrap();
@@ -221,7 +221,7 @@ fn a_look_that_shares_beside_an_eviction_and_a_use_leaves_one_end() {
 /// Gives back a raw use, and buries the object if that was its end; was it?
 fn forget(world: &World) -> bool {
     let end = world.with(1, |held| held.forget(1)).flatten();
-    end.map(|doomed| world.index.bury(doomed)).is_some()
+    end.map(|freeing| world.index.free(freeing)).is_some()
 }
 
 #[test]
@@ -235,10 +235,10 @@ fn raw_uses_that_others_give_back_beside_a_doom_leave_one_end() {
             forget(world)
         });
         held.check(1);
-        let doomed = held.doom();
-        assert!(doomed.is_none(), "in use");
-        let ends = [world.put(held), other.join().unwrap()];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        let freeing = held.mark_freeing();
+        assert!(freeing.is_none(), "in use");
+        let evictions = [world.put(held), other.join().unwrap()];
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -247,9 +247,9 @@ fn raw_uses_that_come_and_go_beside_an_eviction_keep_what_they_are_uses_of() {
     model(PAIR, |world| {
         let held = shared(world);
         let other = spawn(world, |world| {
-            if let Some(doomed) = world.begin_evict(1) {
-                assert_eq!(doomed.uses(), 0);
-                world.index.bury(doomed);
+            if let Some(freeing) = world.begin_evict(1) {
+                assert_eq!(freeing.uses(), 0);
+                world.index.free(freeing);
                 return true;
             }
             false
@@ -275,7 +275,7 @@ fn no_more_raw_uses_are_given_back_than_there_are() {
         held.check(1);
         assert!(!first.join().unwrap() && !second.join().unwrap());
         assert_eq!(held.uses(), 1);
-        assert!(held.doom().is_none());
+        assert!(held.mark_freeing().is_none());
         assert!(world.put(held));
     });
 }

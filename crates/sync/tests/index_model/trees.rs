@@ -3,8 +3,8 @@
 use super::{CROWD, PAIR, World, model, spawn};
 
 fn evict(world: &World, key: u64) {
-    let doomed = world.begin_evict(key).expect("unused");
-    world.index.bury(doomed);
+    let freeing = world.begin_evict(key).expect("unused");
+    world.index.free(freeing);
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn trimming_beside_publications_together_loses_none() {
 fn what_was_published_together_can_go_at_once() {
     model(PAIR, |world| {
         let other = spawn(world, |world| {
-            let doomed = world.begin_evict(4);
-            let went = doomed.is_some();
-            if let Some(doomed) = doomed {
-                world.index.bury(doomed);
+            let freeing = world.begin_evict(4);
+            let went = freeing.is_some();
+            if let Some(freeing) = freeing {
+                world.index.free(freeing);
             }
             went
         });

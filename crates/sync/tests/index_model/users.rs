@@ -7,8 +7,8 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::Arc;
 
 impl World {
-    fn bury(&self, end: Option<crate::index::Doomed<Probe>>) -> bool {
-        end.map(|doomed| self.index.bury(doomed)).is_some()
+    fn free(&self, end: Option<crate::index::Freeing<Probe>>) -> bool {
+        end.map(|freeing| self.index.free(freeing)).is_some()
     }
 
     /// What a walk takes into use at once.
@@ -28,31 +28,33 @@ impl World {
     /// A walk that ends with its first visit, because its visitor stops or fails; gives back the
     /// rest of what it had taken into use. How many objects ended with that?
     fn walk_one(&self) -> usize {
-        let ends = self.batch().into_iter().enumerate().map(|(place, held)| {
+        let evictions = self.batch().into_iter().enumerate().map(|(place, held)| {
             if place == 0 {
                 held.check(held.key());
                 assert!(held.is_live(), "I3: in use while it is visited");
             }
             self.put(held)
         });
-        ends.filter(|ended| *ended).count()
+        evictions.filter(|ended| *ended).count()
     }
 
     /// Everything that is not in use goes, as in an eviction.
     fn evict_all(&self) -> usize {
-        let mut ends = Vec::new();
+        let mut evictions = Vec::new();
         {
             let guard = epoch::pin();
             let mut next = Some(0);
             while let Some(from) = next {
                 next = self.index.scan(from, 64, &guard, |held| {
-                    ends.extend(self.index.begin_evict(held));
+                    evictions.extend(self.index.begin_evict(held));
                     true
                 });
             }
         }
-        let ended = ends.len();
-        ends.into_iter().for_each(|doomed| self.index.bury(doomed));
+        let ended = evictions.len();
+        evictions
+            .into_iter()
+            .for_each(|freeing| self.index.free(freeing));
         ended
     }
 
@@ -64,7 +66,7 @@ impl World {
             while let Some(from) = next {
                 next = self.index.scan(from, 64, &guard, |held| {
                     // Its end, if this is it, is the next pass's.
-                    drop(held.doom());
+                    drop(held.mark_freeing());
                     true
                 });
             }
@@ -104,11 +106,11 @@ fn what_loses_its_only_name_ends_or_got_another() {
         };
         let end = world.with(1, |held| {
             let has_one = || names.load(Ordering::Relaxed) == 1;
-            let doomed = has_one().then(|| world.index.begin_evict(held))?;
+            let freeing = has_one().then(|| world.index.begin_evict(held))?;
             // Else it lives on.
-            doomed.filter(|_| has_one())
+            freeing.filter(|_| has_one())
         });
-        let ended = world.bury(end.flatten());
+        let ended = world.free(end.flatten());
         let linked = linking.join().unwrap();
         assert!(!(ended && linked), "what has a name is gone");
         assert_eq!(world.keys().is_empty(), ended);
@@ -133,7 +135,7 @@ fn a_walk_that_ends_early_beside_an_eviction_gives_back_every_use() {
 fn a_walk_that_ends_early_beside_the_last_puts_of_doomed_objects_leaves_one_end_of_each() {
     model(PAIR, |world| {
         let users = [1, 2].map(|key| world.publish(key).unwrap());
-        assert!(users.iter().all(|held| held.doom().is_none()));
+        assert!(users.iter().all(|held| held.mark_freeing().is_none()));
         let walker = spawn(world, World::walk_one);
         let ended = users.map(|held| world.put(held));
         let ended = ended.into_iter().filter(|ended| *ended).count();
@@ -148,12 +150,12 @@ fn a_walk_that_ends_early_beside_the_last_puts_of_doomed_objects_leaves_one_end_
 fn a_passer_by_lets_go_of_what_nobody_looks_up_and_of_nothing_else() {
     model(PAIR, |world| {
         let passing = world.publish(1).unwrap();
-        assert!(passing.doom().is_none());
+        assert!(passing.mark_freeing().is_none());
         let looker = spawn(world, |world| {
             world.index.get(1).is_some_and(|held| {
                 held.check(1);
-                if held.is_doomed() {
-                    held.spare();
+                if held.is_marked_freeing() {
+                    held.unmark_freeing();
                 }
                 assert!(!world.put(held), "it was to be kept");
                 true
@@ -162,7 +164,7 @@ fn a_passer_by_lets_go_of_what_nobody_looks_up_and_of_nothing_else() {
         let let_go = world.put(passing);
         let found = looker.join().unwrap();
         assert!(found != let_go, "kept if and only if it was found");
-        let kept = world.with(1, |held| held.is_live() && !held.is_doomed());
+        let kept = world.with(1, |held| held.is_live() && !held.is_marked_freeing());
         assert_eq!(kept, found.then_some(true));
     });
 }
@@ -171,19 +173,19 @@ fn a_passer_by_lets_go_of_what_nobody_looks_up_and_of_nothing_else() {
 fn a_passer_by_a_lookup_and_an_eviction_agree_on_one_end() {
     model(CROWD, |world| {
         let passing = world.publish(1).unwrap();
-        assert!(passing.doom().is_none());
+        assert!(passing.mark_freeing().is_none());
         let looker = spawn(world, |world| {
             world.index.get(1).is_some_and(|held| {
                 held.check(1);
-                held.spare();
+                held.unmark_freeing();
                 world.put(held)
             })
         });
         let evictor = spawn(world, World::evict_all);
-        let ends = usize::from(world.put(passing))
+        let evictions = usize::from(world.put(passing))
             + usize::from(looker.join().unwrap())
             + evictor.join().unwrap();
-        assert_eq!(ends + world.evict_all(), 1, "R-I8");
+        assert_eq!(evictions + world.evict_all(), 1, "R-I8");
         assert!(world.index.is_empty());
     });
 }
@@ -196,7 +198,7 @@ fn a_revocation_a_close_and_the_last_unlink_leave_one_end_and_nothing_else() {
         let unlinker = spawn(world, |world| {
             world.index.get(1).is_some_and(|held| {
                 held.check(1);
-                assert!(held.doom().is_none(), "in use by who unlinks it");
+                assert!(held.mark_freeing().is_none(), "in use by who unlinks it");
                 world.put(held)
             })
         });
@@ -205,9 +207,9 @@ fn a_revocation_a_close_and_the_last_unlink_leave_one_end_and_nothing_else() {
             world.put(open)
         });
         let taken = world.take_away();
-        let ends =
+        let evictions =
             taken + usize::from(unlinker.join().unwrap()) + usize::from(closer.join().unwrap());
-        assert_eq!(ends, 1, "F4: one end");
+        assert_eq!(evictions, 1, "F4: one end");
         assert!(world.index.is_empty(), "I5: whoever came last has ended it");
     });
 }
@@ -219,7 +221,7 @@ fn a_revocation_beside_what_a_kernel_gives_back_leaves_one_end() {
         world.publish(1).unwrap().into_raw();
         let kernel = spawn(world, |world| {
             let end = world.with(1, |held| held.forget(1)).flatten();
-            world.bury(end)
+            world.free(end)
         });
         let taken = world.take_away();
         assert_eq!(taken + usize::from(kernel.join().unwrap()), 1, "F4");
@@ -238,7 +240,7 @@ fn what_is_published_beside_a_revocation_does_not_stay() {
             let held = world.publish(1).unwrap();
             fence(Ordering::SeqCst);
             if told.load(Ordering::Acquire) {
-                drop(held.doom());
+                drop(held.mark_freeing());
             }
             world.put(held)
         });

@@ -6,10 +6,10 @@ use super::{CROWD, PAIR, model, spawn};
 fn a_lookup_beside_a_burial_ends_and_finds_nothing() {
     model(CROWD, |world| {
         drop(world.publish(1).unwrap());
-        let doomed = world.begin_evict(1).unwrap();
+        let freeing = world.begin_evict(1).unwrap();
         let waiter = spawn(world, |world| world.index.get(1).is_some());
         let second = spawn(world, |world| world.index.get(1).is_some());
-        world.index.bury(doomed);
+        world.index.free(freeing);
         assert!(!waiter.join().unwrap() && !second.join().unwrap());
     });
 }
@@ -18,11 +18,11 @@ fn a_lookup_beside_a_burial_ends_and_finds_nothing() {
 fn a_lookup_beside_a_revival_ends_and_finds_the_object() {
     model(PAIR, |world| {
         drop(world.publish(1).unwrap());
-        let doomed = world.begin_evict(1).unwrap();
+        let freeing = world.begin_evict(1).unwrap();
         let waiter = spawn(world, |world| {
             world.index.get(1).expect("revived").check(1);
         });
-        drop(doomed);
+        drop(freeing);
         waiter.join().unwrap();
     });
 }
@@ -31,11 +31,11 @@ fn a_lookup_beside_a_revival_ends_and_finds_the_object() {
 fn a_lookup_beside_a_revival_and_a_second_end_ends() {
     model(PAIR, |world| {
         drop(world.publish(1).unwrap());
-        let doomed = world.begin_evict(1).unwrap();
+        let freeing = world.begin_evict(1).unwrap();
         let waiter = spawn(world, |world| world.index.get(1).map(|held| held.check(1)));
-        drop(doomed);
-        if let Some(doomed) = world.begin_evict(1) {
-            world.index.bury(doomed);
+        drop(freeing);
+        if let Some(freeing) = world.begin_evict(1) {
+            world.index.free(freeing);
         }
         waiter.join().unwrap();
     });
@@ -45,11 +45,11 @@ fn a_lookup_beside_a_revival_and_a_second_end_ends() {
 fn a_publisher_beside_a_burial_takes_the_key() {
     model(PAIR, |world| {
         drop(world.publish(1).unwrap());
-        let doomed = world.begin_evict(1).unwrap();
+        let freeing = world.begin_evict(1).unwrap();
         let waiter = spawn(world, |world| {
             world.publish(1).expect("free by then").check(1);
         });
-        world.index.bury(doomed);
+        world.index.free(freeing);
         waiter.join().unwrap();
         assert_eq!(world.index.len(), 1);
     });

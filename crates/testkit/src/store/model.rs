@@ -2,8 +2,8 @@ mod fits;
 
 use super::pages::{PAGE, PageMap};
 use holdfast_core::store::{
-    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest, Space,
-    SpaceReport, SpaceRun, Stamp, WalkInodes, Writes,
+    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Lsn, NameRun, Rest, Space,
+    SpaceReport, SpaceRun, WalkInodes, Writes,
 };
 use holdfast_core::{MemoryLimits, Store};
 use holdfast_types::{Errno, FileType, Ino, Result};
@@ -37,7 +37,7 @@ struct Held {
     /// By directory: where it was named last.
     parents: BTreeMap<Ino, Ino>,
     last_ino: u64,
-    stamp: u64,
+    lsn: u64,
     pages_used: u64,
     inodes_used: u64,
 }
@@ -336,10 +336,10 @@ impl Store for ModelStore {
         })
     }
 
-    fn commit(&self, upto: Option<Stamp>) -> Result<()> {
+    fn commit(&self, upto: Option<Lsn>) -> Result<()> {
         // Memory is as durable as it gets; a stamp that was never given is the core's mistake.
         match upto {
-            Some(Stamp(stamp)) if stamp > self.held().stamp => Err(Errno::EINVAL),
+            Some(Lsn(lsn)) if lsn > self.held().lsn => Err(Errno::EINVAL),
             _ => Ok(()),
         }
     }
@@ -386,7 +386,7 @@ impl Behind for ModelStore {
         held.inodes_used = held.inodes_used.saturating_sub(space.inodes);
     }
 
-    fn apply(&self, reserved: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, reserved: &mut Grant, batch: &[Change<'_>]) -> Result<Lsn> {
         *reserved = Grant::NONE;
         let mut held = self.held();
         let refuse = |why| {
@@ -405,8 +405,8 @@ impl Behind for ModelStore {
         if let Some(why) = held.misfit_behind(batch) {
             return refuse(why);
         }
-        held.stamp += 1;
-        Ok(Stamp(held.stamp))
+        held.lsn += 1;
+        Ok(Lsn(held.lsn))
     }
 
     fn last_ino(&self) -> Result<Ino> {

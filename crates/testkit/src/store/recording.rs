@@ -1,5 +1,5 @@
 use super::{Call, Hook, OwnedChange, Wrapped};
-use holdfast_core::store::{Behind, Change, Operation, Stamp};
+use holdfast_core::store::{Behind, Change, Lsn, Operation};
 use holdfast_types::{Ino, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub enum Recorded {
     /// A batch was accepted.
     Batch(Vec<OwnedChange>),
     /// Everything up to a point was made durable (`None`: all of it).
-    Commit(Option<Stamp>),
+    Commit(Option<Lsn>),
     /// A store that is written through did something.
     Performed,
     /// Such a store made an inode durable.
@@ -83,7 +83,7 @@ impl Hook for Record {
         self.log().events.push(Recorded::Batch(batch));
     }
 
-    fn committed(&self, upto: Option<Stamp>) {
+    fn committed(&self, upto: Option<Lsn>) {
         self.log().events.push(Recorded::Commit(upto));
     }
 

@@ -6,8 +6,8 @@ mod through;
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Changes, Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport,
-    SpaceRun, Stamp, WholeDirectory, Writes,
+    Changes, Coherence, EntryRecord, Guarantees, InodeRecord, Lsn, NameRun, Rest, Shared,
+    SpaceReport, SpaceRun, WholeDirectory, Writes,
 };
 use holdfast_types::{Errno, FileType, Ino, Result};
 use others::Meanwhile;
@@ -325,7 +325,7 @@ impl Store for SharedStore {
         Ok(())
     }
 
-    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+    fn commit(&self, _upto: Option<Lsn>) -> Result<()> {
         Ok(())
     }
 

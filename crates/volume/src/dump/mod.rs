@@ -135,7 +135,7 @@ impl Dump {
             ("address", Shown::Number(claim.node.block)),
             ("blocks", Shown::Number(claim.node.blocks.into())),
             ("generation", Shown::Number(claim.node.birth)),
-            ("realm", Shown::Number(claim.realm.into())),
+            ("realm", Shown::Number(claim.subvolume.into())),
             ("used bytes", Shown::Number(claim.used.into())),
             ("count", Shown::Number(claim.count.into())),
         ];
@@ -202,14 +202,14 @@ impl Dump {
         let device = Arc::clone(&self.device);
         let mut replay = Journal::open(device, superblock.region(), superblock.journal_position)?;
         while let Some(mut batch) = replay.next_batch()? {
-            let (stamp, realm) = (batch.stamp().0, batch.realm());
+            let (lsn, subvolume) = (batch.lsn().0, batch.subvolume());
             let mut changes = Vec::new();
             while let Some(record) = batch.next()? {
                 changes.push(records::change(&record));
             }
             each(Shown::Fields(vec![
-                ("stamp", Shown::Number(stamp)),
-                ("realm", Shown::Number(realm)),
+                ("stamp", Shown::Number(lsn)),
+                ("realm", Shown::Number(subvolume)),
                 ("changes", Shown::List(changes)),
             ]));
         }

@@ -40,8 +40,8 @@ pub(super) fn superblock(device: &Arc<dyn BlockDevice>, newest: &Superblock) -> 
         ("start", Shown::Number(newest.journal_start)),
         ("blocks", Shown::Number(newest.journal_blocks)),
         ("position", Shown::Number(position.block)),
-        ("stamp", Shown::Number(position.stamp.0)),
-        ("life", Shown::Number(position.life)),
+        ("stamp", Shown::Number(position.lsn.0)),
+        ("life", Shown::Number(position.incarnation)),
     ]);
     let layout = newest.layout();
     let groups = Shown::Fields(vec![

@@ -4,16 +4,16 @@
 //! that both expect the same. A frame begins with [`Context::new`]: it needs no other.
 
 use super::varint::{Malformed, Reader, put, put_delta};
-use holdfast_core::store::{InodeRecord, Stamp, StoredSpace};
+use holdfast_core::store::{InodeRecord, Lsn, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 
 /// The last values of each field that records have.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
     /// Of the last batch.
-    pub(super) stamp: Stamp,
+    pub(super) lsn: Lsn,
     /// Of the last batch.
-    pub(super) realm: u64,
+    pub(super) subvolume: u64,
     /// The last time that something changed.
     pub(super) time: Time,
     /// The last inode created.
@@ -68,10 +68,10 @@ const NOTHING: InodeRecord = InodeRecord {
 
 impl Context {
     /// What the first record of a frame is compared with.
-    pub(super) const fn new(first: Stamp) -> Self {
+    pub(super) const fn new(first: Lsn) -> Self {
         Self {
-            stamp: first,
-            realm: 0,
+            lsn: first,
+            subvolume: 0,
             time: Time(0),
             created: NOTHING,
             changed: NOTHING,

@@ -11,7 +11,7 @@ use super::opcode::{
 use super::record::{BatchHead, Map, Overwrite, Record};
 use super::region::BLOCK;
 use super::varint::{Malformed, Reader};
-use holdfast_core::store::{Change, Stamp};
+use holdfast_core::store::{Change, Lsn};
 use holdfast_types::Ino;
 
 /// Why bytes are no record.
@@ -33,14 +33,14 @@ impl From<Malformed> for Undecodable {
 #[inline]
 pub(super) fn head(reader: &mut Reader<'_>, context: &mut Context) -> Result<BatchHead, Malformed> {
     let first = reader.varint()?;
-    let stamp = context.stamp.0.checked_add(first >> 1).ok_or(Malformed)?;
-    context.stamp = Stamp(stamp);
+    let lsn = context.lsn.0.checked_add(first >> 1).ok_or(Malformed)?;
+    context.lsn = Lsn(lsn);
     if first & 1 != 0 {
-        context.realm = reader.varint()?;
+        context.subvolume = reader.varint()?;
     }
     Ok(BatchHead {
-        stamp: context.stamp,
-        realm: context.realm,
+        lsn: context.lsn,
+        subvolume: context.subvolume,
     })
 }
 

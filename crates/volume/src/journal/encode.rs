@@ -32,15 +32,15 @@ pub(super) fn batch<R: AsRecord>(
     head: BatchHead,
     records: &[R],
 ) {
-    debug_assert!(head.stamp >= context.stamp && head.stamp.0 < 1 << 63);
-    let moved = head.realm != context.realm;
-    let passed = head.stamp.0 - context.stamp.0;
+    debug_assert!(head.lsn >= context.lsn && head.lsn.0 < 1 << 63);
+    let moved = head.subvolume != context.subvolume;
+    let passed = head.lsn.0 - context.lsn.0;
     put(buf, passed << 1 | u64::from(moved));
     if moved {
-        put(buf, head.realm);
-        context.realm = head.realm;
+        put(buf, head.subvolume);
+        context.subvolume = head.subvolume;
     }
-    context.stamp = head.stamp;
+    context.lsn = head.lsn;
     let mut last = buf.len();
     let mut rest = records;
     while let [first, after @ ..] = rest {

@@ -2,7 +2,7 @@
 
 use super::region::BLOCK;
 use crate::checksum::checksum;
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -35,14 +35,14 @@ struct Header {
     flags: U16,
     checksum: U64,
     volume: U64,
-    life: U64,
+    incarnation: U64,
     position: U64,
     group: U64,
     first: U64,
     last: U64,
     used: U32,
     batches: U32,
-    lane: U16,
+    log_buffer: U16,
     cache: [u8; 6],
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Place {
     /// [`Region::volume`](super::Region::volume).
     pub(super) volume: u64,
     /// Counts the openings of the journal that wrote something.
-    pub(super) life: u64,
+    pub(super) incarnation: u64,
     /// Where the frame lies; never the same twice in a life.
     pub(super) position: u64,
     /// All before that was durable when the frame was written. Without a cache, its group begins there.
@@ -100,23 +100,23 @@ pub(super) struct Place {
 pub(super) struct Frame {
     /// Room for a header, then batches.
     pub(super) bytes: Vec<u8>,
-    pub(super) lane: u16,
+    pub(super) log_buffer: u16,
     pub(super) piece: Piece,
     /// Deltas of stamps begin here.
-    pub(super) first: Stamp,
+    pub(super) first: Lsn,
     /// The stamp of its last batch.
-    pub(super) last: Stamp,
+    pub(super) last: Lsn,
     /// Batches that end in it.
     pub(super) batches: u32,
 }
 
 impl Frame {
-    pub(super) fn new(mut bytes: Vec<u8>, lane: u16, first: Stamp) -> Self {
+    pub(super) fn new(mut bytes: Vec<u8>, log_buffer: u16, first: Lsn) -> Self {
         bytes.clear();
         bytes.resize(HEADER, 0);
         Self {
             bytes,
-            lane,
+            log_buffer,
             piece: Piece::default(),
             first,
             last: first,
@@ -142,14 +142,14 @@ impl Frame {
             ),
             checksum: U64::new(0),
             volume: U64::new(place.volume),
-            life: U64::new(place.life),
+            incarnation: U64::new(place.incarnation),
             position: U64::new(place.position),
             group: U64::new(place.group),
             first: U64::new(self.first.0),
             last: U64::new(self.last.0),
             used: U32::new(self.bytes.len() as u32),
             batches: U32::new(self.batches),
-            lane: U16::new(self.lane),
+            log_buffer: U16::new(self.log_buffer),
             cache: place.cache.map_or([0; 6], |cache| cache.0),
         };
         self.bytes[..HEADER].copy_from_slice(header.as_bytes());
@@ -164,10 +164,10 @@ impl Frame {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) place: Place,
-    pub(super) lane: u16,
+    pub(super) log_buffer: u16,
     pub(super) piece: Piece,
-    pub(super) first: Stamp,
-    pub(super) last: Stamp,
+    pub(super) first: Lsn,
+    pub(super) last: Lsn,
     pub(super) batches: u32,
     /// Bytes used, with the header.
     pub(super) used: usize,
@@ -184,7 +184,12 @@ impl Found {
         let here = header.volume.get() == volume && header.position.get() == position;
         let used = header.used.get() as usize;
         // Whoever made a frame with greater numbers would have us count over the end.
-        let numbers = [&header.life, &header.group, &header.first, &header.last];
+        let numbers = [
+            &header.incarnation,
+            &header.group,
+            &header.first,
+            &header.last,
+        ];
         let known = known && numbers.iter().all(|number| number.get() < NUMBERS_END);
         if !known || !here || !(HEADER..=FRAME_BLOCKS * BLOCK).contains(&used) {
             return None;
@@ -196,19 +201,19 @@ impl Found {
         Some(Self {
             place: Place {
                 volume,
-                life: header.life.get(),
+                incarnation: header.incarnation.get(),
                 position,
                 group: header.group.get(),
                 cache: Cache::from_bytes(header.cache),
                 last_of_group: flags & LAST != 0,
             },
-            lane: header.lane.get(),
+            log_buffer: header.log_buffer.get(),
             piece: Piece {
                 continues: flags & CONTINUES != 0,
                 continued: flags & CONTINUED != 0,
             },
-            first: Stamp(header.first.get()),
-            last: Stamp(header.last.get()),
+            first: Lsn(header.first.get()),
+            last: Lsn(header.last.get()),
             batches: header.batches.get(),
             used,
         })

@@ -1,7 +1,7 @@
 use super::error::{Error, Result};
 use super::frame::{FRAME_BLOCKS, Frame};
-use super::lane::{COMMIT, Lane, Supply};
-use super::lanes::Lanes;
+use super::log_buffer::{COMMIT, LogBuffer, Supply};
+use super::log_buffers::LogBuffers;
 use super::record::{AsRecord, BatchHead, Record};
 use super::region::{Area, BLOCK, Position, Region};
 use super::replay::{Replay, Replayed};
@@ -9,7 +9,7 @@ use super::rest::Rest;
 use super::ring::{Mode, Ring};
 use super::room::Room;
 use crate::primitive::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
-use holdfast_core::store::{Change, Stamp};
+use holdfast_core::store::{Change, Lsn};
 use holdfast_device::BlockDevice;
 use holdfast_sync::Padded;
 use std::mem;
@@ -21,8 +21,8 @@ pub struct Journal {
     capacity: u64,
     supply: Supply,
     /// The last stamp that was given. If one call returned before another began, the second has the greater stamp.
-    stamp: Padded<AtomicU64>,
-    lanes: Lanes,
+    lsn: Padded<AtomicU64>,
+    log_buffers: LogBuffers,
     writer: Mutex<Writer>,
     turn: Mutex<Turn>,
     turned: Condvar,
@@ -108,7 +108,7 @@ pub struct Commit<'a> {
     unflushed: bool,
     /// Blocks of the ring that are kept for its records.
     kept: u64,
-    lane: Option<(Stamp, Lane)>,
+    log_buffer: Option<(Lsn, LogBuffer)>,
 }
 
 impl Commit<'_> {
@@ -146,14 +146,14 @@ impl Commit<'_> {
 
     /// Takes the cut: what was appended up to now belongs to this commit, what comes later does not.
     /// Whoever keeps others from appending meanwhile knows exactly what that is. Taken again, it moves.
-    pub fn cut(&mut self) -> Stamp {
+    pub fn cut(&mut self) -> Lsn {
         let mut own = Vec::new();
         let cut = self.journal.gather(self.waiting);
-        if let Some((_, mut lane)) = self.lane.take() {
-            lane.empty(&self.journal.supply, &mut own);
+        if let Some((_, mut log_buffer)) = self.log_buffer.take() {
+            log_buffer.empty(&self.journal.supply, &mut own);
             self.waiting.append(&mut own);
         }
-        self.lane = Some((cut, Lane::new(COMMIT)));
+        self.log_buffer = Some((cut, LogBuffer::new(COMMIT)));
         cut
     }
 
@@ -161,30 +161,33 @@ impl Commit<'_> {
     ///
     /// # Errors
     /// [`Error::Full`] even with the share that appends leave to commits; [`Error::TooLarge`].
-    pub fn append_records(&mut self, realm: u64, records: &[Record<'_>]) -> Result<()> {
+    pub fn append_records(&mut self, subvolume: u64, records: &[Record<'_>]) -> Result<()> {
         self.journal.supply.room.give(mem::take(&mut self.kept));
         if records.is_empty() {
             return Ok(());
         }
-        if self.lane.is_none() {
+        if self.log_buffer.is_none() {
             self.cut();
         }
-        if let Some((cut, lane)) = &mut self.lane {
-            let head = BatchHead { stamp: *cut, realm };
-            lane.append(&self.journal.supply, head, records)?;
+        if let Some((cut, log_buffer)) = &mut self.log_buffer {
+            let head = BatchHead {
+                lsn: *cut,
+                subvolume,
+            };
+            log_buffer.append(&self.journal.supply, head, records)?;
         }
         Ok(())
     }
 
     /// The cut, and the frames of the records that belong to it.
-    fn finish(mut self) -> (Stamp, Vec<Frame>) {
+    fn finish(mut self) -> (Lsn, Vec<Frame>) {
         self.journal.supply.room.give(self.kept);
-        if self.lane.is_none() {
+        if self.log_buffer.is_none() {
             self.cut();
         }
         let mut own = Vec::new();
-        let (cut, lane) = self.lane.as_mut().expect("taken above");
-        lane.empty(&self.journal.supply, &mut own);
+        let (cut, log_buffer) = self.log_buffer.as_mut().expect("taken above");
+        log_buffer.empty(&self.journal.supply, &mut own);
         (*cut, own)
     }
 }
@@ -220,19 +223,19 @@ impl Journal {
             tail,
             settled,
             head,
-            life,
+            incarnation,
             last,
             owes_mark,
         } = *replayed;
         let room = Room::new(capacity - (head - tail), reserve);
-        let mut ring = Ring::new(area, life, tail, settled, head);
+        let mut ring = Ring::new(area, incarnation, tail, settled, head);
         // Who wrote what the mark is about has left a block for it.
         ring.owes_mark = owes_mark && room.take_reserved(1);
         Self {
             capacity,
             supply: Supply::new(room, most),
-            stamp: Padded(AtomicU64::new(last.0)),
-            lanes: Lanes::new(capacity),
+            lsn: Padded(AtomicU64::new(last.0)),
+            log_buffers: LogBuffers::new(capacity),
             writer: Mutex::new(Writer {
                 ring,
                 waiting: Vec::new(),
@@ -261,11 +264,13 @@ impl Journal {
     pub fn rests(&self, durable: bool) -> bool {
         self.rest.begin();
         let writer = self.writer.lock();
-        let filled = self
-            .lanes
-            .with_all(|lanes| lanes.filter(|lane| !lane.is_empty()).count());
+        let filled = self.log_buffers.with_all(|log_buffers| {
+            log_buffers
+                .filter(|log_buffer| !log_buffer.is_empty())
+                .count()
+        });
         // Relaxed: cuts are made under the lock that is held.
-        let last = Stamp(self.last_cut.load(Ordering::Relaxed));
+        let last = Lsn(self.last_cut.load(Ordering::Relaxed));
         filled == 0 && writer.waiting.is_empty() && (!durable || self.durable() >= last)
     }
 
@@ -276,49 +281,49 @@ impl Journal {
     /// # Errors
     /// [`Error::Full`]: nothing happened; checkpoint, [`trim`](Self::trim), try again.
     /// [`Error::TooLarge`], [`Error::Failed`].
-    pub fn append(&self, realm: u64, batch: &[Change<'_>]) -> Result<Stamp> {
-        self.append_any(realm, batch)
+    pub fn append(&self, subvolume: u64, batch: &[Change<'_>]) -> Result<Lsn> {
+        self.append_any(subvolume, batch)
     }
 
     /// As [`append`](Self::append), for records.
     ///
     /// # Errors
     /// As [`append`](Self::append).
-    pub fn append_records(&self, realm: u64, records: &[Record<'_>]) -> Result<Stamp> {
-        self.append_any(realm, records)
+    pub fn append_records(&self, subvolume: u64, records: &[Record<'_>]) -> Result<Lsn> {
+        self.append_any(subvolume, records)
     }
 
     #[inline]
-    fn append_any<R: AsRecord>(&self, realm: u64, records: &[R]) -> Result<Stamp> {
+    fn append_any<R: AsRecord>(&self, subvolume: u64, records: &[R]) -> Result<Lsn> {
         if self.failed() {
             return Err(Error::Failed);
         }
         if records.is_empty() {
             return Ok(self.next_stamp());
         }
-        let append = |lane: &mut Lane| -> Result<_> {
-            let stamp = self.next_stamp();
-            let head = BatchHead { stamp, realm };
-            Ok((stamp, lane.append(&self.supply, head, records)?))
+        let append = |log_buffer: &mut LogBuffer| -> Result<_> {
+            let lsn = self.next_stamp();
+            let head = BatchHead { lsn, subvolume };
+            Ok((lsn, log_buffer.append(&self.supply, head, records)?))
         };
-        let (stamp, took_a_frame) = self.lanes.with_own(append)?;
+        let (lsn, took_a_frame) = self.log_buffers.with_own(append)?;
         if took_a_frame {
             self.rest.end();
         }
-        Ok(stamp)
+        Ok(lsn)
     }
 
     #[inline]
-    fn next_stamp(&self) -> Stamp {
+    fn next_stamp(&self) -> Lsn {
         // Relaxed: what orders two calls orders their additions.
-        Stamp(self.stamp.fetch_add(1, Ordering::Relaxed) + 1)
+        Lsn(self.lsn.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// The stamp of a change of which the journal has nothing: the next cut belongs to a commit that makes it
     /// durable, and no cut up to now does. The caller keeps others from cutting until the change is made.
     #[must_use]
-    pub fn before_next_cut(&self) -> Stamp {
-        Stamp(self.last_cut.load(Ordering::Relaxed) + 1)
+    pub fn before_next_cut(&self) -> Lsn {
+        Lsn(self.last_cut.load(Ordering::Relaxed) + 1)
     }
 
     /// Makes all batches up to `upto` durable, all that were appended so far with `None`. Callers
@@ -326,7 +331,7 @@ impl Journal {
     ///
     /// # Errors
     /// Those of `hook`, and a device's: after one every call fails with [`Error::Failed`].
-    pub fn commit(&self, upto: Option<Stamp>, hook: &dyn BeforeCommit) -> Result<()> {
+    pub fn commit(&self, upto: Option<Lsn>, hook: &dyn BeforeCommit) -> Result<()> {
         let upto = upto.unwrap_or_else(|| self.next_stamp());
         if self.durable() >= upto {
             return Ok(());
@@ -387,7 +392,7 @@ impl Journal {
             return Err(Error::Failed);
         }
         // Ends before the lock of the ring does.
-        let mut leading = Leading {
+        let mut leading = CommitLeader {
             journal: self,
             hook,
             led: None,
@@ -425,7 +430,7 @@ impl Journal {
             frames_first,
             unflushed: false,
             kept: 0,
-            lane: None,
+            log_buffer: None,
         };
         hook.before(&mut commit)?;
         let unflushed = commit.unflushed;
@@ -451,8 +456,8 @@ impl Journal {
         self.durable.fetch_max(cut.0, Ordering::Release);
         Ok(Some(Position {
             block: end,
-            stamp: cut,
-            life: writer.ring.life,
+            lsn: cut,
+            incarnation: writer.ring.incarnation,
         }))
     }
 
@@ -461,7 +466,7 @@ impl Journal {
     fn write_and_mark(
         &self,
         group: &mut [Frame],
-        cut: Stamp,
+        cut: Lsn,
         writer: &mut MutexGuard<'_, Writer>,
         hook: &dyn BeforeCommit,
     ) -> Result<u64> {
@@ -481,7 +486,7 @@ impl Journal {
     fn write_flushed(
         &self,
         group: &mut Vec<Frame>,
-        cut: Stamp,
+        cut: Lsn,
         owed: bool,
         writer: &mut MutexGuard<'_, Writer>,
         hook: &dyn BeforeCommit,
@@ -524,14 +529,14 @@ impl Journal {
 
     /// Empties all lanes at one moment: no append is under way then, so whatever a batch in
     /// `waiting` depends on is there too.
-    fn gather(&self, waiting: &mut Vec<Frame>) -> Stamp {
-        self.lanes.with_all(|lanes| {
+    fn gather(&self, waiting: &mut Vec<Frame>) -> Lsn {
+        self.log_buffers.with_all(|log_buffers| {
             // Greater than the stamp of any batch in a lane, and less than those of later ones.
             let cut = self.next_stamp();
             // Relaxed: whoever keeps others from cutting while he reads it has an order with them.
             self.last_cut.store(cut.0, Ordering::Relaxed);
-            for lane in lanes {
-                lane.empty(&self.supply, waiting);
+            for log_buffer in log_buffers {
+                log_buffer.empty(&self.supply, waiting);
             }
             cut
         })
@@ -547,11 +552,11 @@ impl Journal {
     /// committed or not: a checkpoint's superblock keeps it. Waits for a commit under way.
     pub fn cut(&self) -> Position {
         let mut writer = self.writer.lock();
-        let stamp = self.gather(&mut writer.waiting);
+        let lsn = self.gather(&mut writer.waiting);
         Position {
             block: writer.ring.head,
-            stamp,
-            life: writer.ring.life,
+            lsn,
+            incarnation: writer.ring.incarnation,
         }
     }
 
@@ -566,13 +571,13 @@ impl Journal {
             position.block <= writer.ring.head,
             "a position of this journal"
         );
-        let folded = |frame: &mut Frame| frame.last <= position.stamp;
+        let folded = |frame: &mut Frame| frame.last <= position.lsn;
         let folded = writer.waiting.extract_if(.., folded).collect();
         self.drop_frames(folded);
         let freed = position.block.saturating_sub(writer.ring.tail);
         writer.ring.trim(position.block);
         self.supply.room.give(freed);
-        self.durable.fetch_max(position.stamp.0, Ordering::Release);
+        self.durable.fetch_max(position.lsn.0, Ordering::Release);
         drop(writer);
         // Some who wait for their turn may have got what they want.
         drop(self.turn.lock());
@@ -581,9 +586,9 @@ impl Journal {
 
     /// Batches up to this stamp survive a crash.
     #[must_use]
-    pub fn durable(&self) -> Stamp {
+    pub fn durable(&self) -> Lsn {
         // Acquire: pairs with the releases above; who sees the stamp sees what `after` did not do.
-        Stamp(self.durable.load(Ordering::Acquire))
+        Lsn(self.durable.load(Ordering::Acquire))
     }
 
     /// Is it known which cache holds what was not flushed?
@@ -623,13 +628,13 @@ impl Journal {
 /// *Invariant.* Unless `led` is `Some(Ok(()))` it did not come to its end; then `Journal::failed` is set before the lock of the
 /// ring and `Turn::taken` are given back: the next turn must not lead one of its own, which would find nothing of what
 /// this one took, and succeed.
-struct Leading<'a> {
+struct CommitLeader<'a> {
     journal: &'a Journal,
     hook: &'a dyn BeforeCommit,
     led: Option<Result<()>>,
 }
 
-impl Drop for Leading<'_> {
+impl Drop for CommitLeader<'_> {
     fn drop(&mut self) {
         if !matches!(self.led, Some(Ok(()))) {
             // Relaxed: others see it under the lock of the ring, or of the turn, which are released behind this.

@@ -26,8 +26,8 @@ mod error;
 mod frame;
 #[expect(clippy::module_inception, reason = "the journal itself")]
 mod journal;
-mod lane;
-mod lanes;
+mod log_buffer;
+mod log_buffers;
 mod opcode;
 mod record;
 mod region;

@@ -1,4 +1,4 @@
-use holdfast_core::store::{Change, Stamp};
+use holdfast_core::store::{Change, Lsn};
 use holdfast_types::Ino;
 
 /// A run of a file's blocks lies here from now on: bytes that are already on the device.
@@ -46,9 +46,9 @@ pub enum Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchHead {
     /// When it happened among all others.
-    pub(super) stamp: Stamp,
+    pub(super) lsn: Lsn,
     /// The realm whose numbers it uses.
-    pub(super) realm: u64,
+    pub(super) subvolume: u64,
 }
 
 /// What an encoder takes: a change where it lies, or a record.

@@ -1,6 +1,6 @@
 use super::error::{Error, Result};
 use super::frame::Cache;
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use holdfast_device::BlockDevice;
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ pub struct Position {
     /// Blocks written since mkfs; the place in the ring is the remainder by its length.
     pub block: u64,
     /// Batches up to this one are in the trees: a replay leaves them out.
-    pub stamp: Stamp,
+    pub lsn: Lsn,
     /// The life in which this place was reached: older blocks found there are stale.
-    pub life: u64,
+    pub incarnation: u64,
 }
 
 impl Position {
@@ -41,7 +41,7 @@ impl Position {
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        let fields = [self.block, self.stamp.0, self.life];
+        let fields = [self.block, self.lsn.0, self.incarnation];
         for (field, value) in bytes.chunks_exact_mut(8).zip(fields) {
             field.copy_from_slice(&value.to_le_bytes());
         }
@@ -55,8 +55,8 @@ impl Position {
         let field = |index: usize| fields.get(index).map_or(0, |le| u64::from_le_bytes(*le));
         Self {
             block: field(0),
-            stamp: Stamp(field(1)),
-            life: field(2),
+            lsn: Lsn(field(1)),
+            incarnation: field(2),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::record::{BatchHead, Record};
 use super::region::{Area, Position};
 use super::scan::{Group, Scan, Segment};
 use super::varint::{Malformed, Reader};
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -21,18 +21,18 @@ pub struct Replay {
     group: Group,
     /// Where that begins.
     start: u64,
-    lanes: Vec<Lane>,
+    log_buffers: Vec<LogBuffer>,
     /// The lanes with a next batch, but for the current one, by its stamp.
-    waiting: BinaryHeap<Reverse<(Stamp, usize)>>,
+    waiting: BinaryHeap<Reverse<(Lsn, usize)>>,
     /// The lane that gave the last batch.
     current: Option<usize>,
-    last: Stamp,
+    last: Lsn,
     ended: bool,
 }
 
 /// One lane of a group.
 #[derive(Debug)]
-struct Lane {
+struct LogBuffer {
     /// The segments to come, the next one last.
     segments: Vec<Segment>,
     /// What is being read: what remains of it, and how many batches.
@@ -44,7 +44,7 @@ struct Lane {
     broken: Option<Undecodable>,
 }
 
-impl Lane {
+impl LogBuffer {
     fn corrupt(&self, reason: Reason) -> Error {
         let block = self.now.block;
         Error::Corrupt { block, reason }
@@ -73,7 +73,7 @@ impl Lane {
                 return Ok(false);
             };
             self.now = segment;
-            if self.now.first < self.head.stamp {
+            if self.now.first < self.head.lsn {
                 return Err(self.corrupt(Reason::Order));
             }
             self.context = Context::new(self.now.first);
@@ -81,7 +81,7 @@ impl Lane {
         let rest = bytes.get(self.now.range.clone()).unwrap_or(&[]);
         let mut reader = Reader::new(rest);
         match decode::head(&mut reader, &mut self.context) {
-            Ok(head) if head.stamp.0 < NUMBERS_END => self.head = head,
+            Ok(head) if head.lsn.0 < NUMBERS_END => self.head = head,
             Ok(_) | Err(Malformed) => return Err(self.corrupt(Reason::Record)),
         }
         self.now.range.start = self.now.range.end - reader.left();
@@ -95,7 +95,7 @@ impl Lane {
 pub struct Batch<'a> {
     /// Where its group ended.
     group: u64,
-    lane: &'a mut Lane,
+    log_buffer: &'a mut LogBuffer,
     decoder: Decoder<'a>,
     ended: bool,
 }
@@ -103,14 +103,14 @@ pub struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// When it happened.
     #[must_use]
-    pub const fn stamp(&self) -> Stamp {
-        self.lane.head.stamp
+    pub const fn lsn(&self) -> Lsn {
+        self.log_buffer.head.lsn
     }
 
     /// The realm whose numbers it uses.
     #[must_use]
-    pub const fn realm(&self) -> u64 {
-        self.lane.head.realm
+    pub const fn subvolume(&self) -> u64 {
+        self.log_buffer.head.subvolume
     }
 
     /// A number of the commit that it belongs to, greater than those of the commits before.
@@ -128,18 +128,18 @@ impl<'a> Batch<'a> {
         if self.ended {
             return Ok(None);
         }
-        match self.decoder.next(&mut self.lane.context) {
+        match self.decoder.next(&mut self.log_buffer.context) {
             Ok(Some(record)) => Ok(Some(record)),
             Ok(None) => {
                 self.ended = true;
-                let range = &mut self.lane.now.range;
+                let range = &mut self.log_buffer.now.range;
                 range.start = range.end - self.decoder.rest().left();
                 Ok(None)
             }
             Err(undecodable) => {
                 self.ended = true;
-                self.lane.broken = Some(undecodable);
-                Err(self.lane.broken_by(undecodable))
+                self.log_buffer.broken = Some(undecodable);
+                Err(self.log_buffer.broken_by(undecodable))
             }
         }
     }
@@ -171,10 +171,10 @@ impl Replay {
             from,
             start: from.block,
             group: Group::default(),
-            lanes: Vec::new(),
+            log_buffers: Vec::new(),
             waiting: BinaryHeap::new(),
             current: None,
-            last: from.stamp,
+            last: from.lsn,
             ended: false,
         }
     }
@@ -200,13 +200,17 @@ impl Replay {
         let Some(index) = self.pick()? else {
             return Ok(None);
         };
-        let Some(lane) = self.lanes.get_mut(index) else {
+        let Some(log_buffer) = self.log_buffers.get_mut(index) else {
             return Ok(None);
         };
-        let rest = self.group.bytes.get(lane.now.range.clone()).unwrap_or(&[]);
+        let rest = self
+            .group
+            .bytes
+            .get(log_buffer.now.range.clone())
+            .unwrap_or(&[]);
         Ok(Some(Batch {
             group: self.scan.next,
-            lane,
+            log_buffer,
             decoder: Decoder::new(Reader::new(rest)),
             ended: false,
         }))
@@ -217,8 +221,8 @@ impl Replay {
     pub fn position(&self) -> Position {
         Position {
             block: self.start,
-            stamp: self.last,
-            life: self.scan.life(),
+            lsn: self.last,
+            incarnation: self.scan.incarnation(),
         }
     }
 
@@ -232,17 +236,21 @@ impl Replay {
                 }
                 continue;
             };
-            let Some(lane) = self.lanes.get_mut(index) else {
+            let Some(log_buffer) = self.log_buffers.get_mut(index) else {
                 return Ok(None);
             };
-            self.last = self.last.max(lane.head.stamp);
-            if lane.head.stamp > self.from.stamp {
+            self.last = self.last.max(log_buffer.head.lsn);
+            if log_buffer.head.lsn > self.from.lsn {
                 return Ok(Some(index));
             }
-            let rest = self.group.bytes.get(lane.now.range.clone()).unwrap_or(&[]);
+            let rest = self
+                .group
+                .bytes
+                .get(log_buffer.now.range.clone())
+                .unwrap_or(&[]);
             drop(Batch {
                 group: self.scan.next,
-                lane,
+                log_buffer,
                 decoder: Decoder::new(Reader::new(rest)),
                 ended: false,
             });
@@ -252,10 +260,10 @@ impl Replay {
     /// The lane with the least stamp of the group, and makes it the current one.
     fn earliest(&mut self) -> Result<Option<usize>> {
         if let Some(index) = self.current.take()
-            && let Some(lane) = self.lanes.get_mut(index)
-            && lane.advance(&self.group.bytes)?
+            && let Some(log_buffer) = self.log_buffers.get_mut(index)
+            && log_buffer.advance(&self.group.bytes)?
         {
-            let own = Reverse((lane.head.stamp, index));
+            let own = Reverse((log_buffer.head.lsn, index));
             if self.waiting.peek().is_none_or(|other| *other < own) {
                 self.current = Some(index);
                 return Ok(self.current);
@@ -268,34 +276,37 @@ impl Replay {
 
     /// Reads the next group.
     fn load(&mut self) -> Result<bool> {
-        self.lanes.clear();
+        self.log_buffers.clear();
         self.start = self.scan.next;
         if !self.scan.load(&mut self.group)? {
             return Ok(false);
         }
-        let mut lanes = BTreeMap::<u16, Vec<Segment>>::new();
+        let mut log_buffers = BTreeMap::<u16, Vec<Segment>>::new();
         for segment in self.group.segments.drain(..).rev() {
-            lanes.entry(segment.lane).or_default().push(segment);
+            log_buffers
+                .entry(segment.log_buffer)
+                .or_default()
+                .push(segment);
         }
-        for (_, mut segments) in lanes {
+        for (_, mut segments) in log_buffers {
             let Some(now) = segments.pop() else {
                 continue;
             };
             let head = BatchHead {
-                stamp: now.first,
-                realm: 0,
+                lsn: now.first,
+                subvolume: 0,
             };
-            let mut lane = Lane {
+            let mut log_buffer = LogBuffer {
                 segments,
                 context: Context::new(now.first),
                 now,
                 head,
                 broken: None,
             };
-            if lane.advance(&self.group.bytes)? {
-                let stamp = lane.head.stamp;
-                self.waiting.push(Reverse((stamp, self.lanes.len())));
-                self.lanes.push(lane);
+            if log_buffer.advance(&self.group.bytes)? {
+                let lsn = log_buffer.head.lsn;
+                self.waiting.push(Reverse((lsn, self.log_buffers.len())));
+                self.log_buffers.push(log_buffer);
             }
         }
         Ok(true)
@@ -311,7 +322,7 @@ impl Replay {
             tail: self.from.block,
             settled: self.scan.settled,
             head: self.scan.next,
-            life: self.scan.latest + 1,
+            incarnation: self.scan.latest + 1,
             last: self.last,
             owes_mark: self.scan.met_written,
         };
@@ -329,9 +340,9 @@ pub(super) struct Replayed {
     /// Where it ended.
     pub(super) head: u64,
     /// A life later than any that was met.
-    pub(super) life: u64,
+    pub(super) incarnation: u64,
     /// The last stamp.
-    pub(super) last: Stamp,
+    pub(super) last: Lsn,
     /// Were there frames behind `settled` that were written and not flushed?
     pub(super) owes_mark: bool,
 }

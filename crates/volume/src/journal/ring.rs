@@ -1,8 +1,8 @@
 use super::error::Result;
 use super::frame::{Cache, FRAME_BLOCKS, Frame, Place};
-use super::lane::COMMIT;
+use super::log_buffer::COMMIT;
 use super::region::{Area, BLOCK};
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 
 /// Blocks written between two flushes, at most: so far behind a torn frame may whole ones lie.
 pub(super) const ROUND_BLOCKS: u64 = 2048;
@@ -26,7 +26,7 @@ pub(super) enum Mode {
 #[derive(Debug)]
 pub(super) struct Ring {
     area: Area,
-    pub(super) life: u64,
+    pub(super) incarnation: u64,
     pub(super) tail: u64,
     pub(super) head: u64,
     /// Where the last flushed group ended.
@@ -42,11 +42,11 @@ pub(super) struct Ring {
 
 impl Ring {
     /// A ring whose frames are durable up to `settled`.
-    pub(super) fn new(area: Area, life: u64, tail: u64, settled: u64, head: u64) -> Self {
+    pub(super) fn new(area: Area, incarnation: u64, tail: u64, settled: u64, head: u64) -> Self {
         Self {
             cache: area.cache(),
             area,
-            life,
+            incarnation,
             tail,
             head,
             settled,
@@ -112,7 +112,7 @@ impl Ring {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub(super) fn write_and_leave_place(&mut self, group: &mut [Frame], cut: Stamp) -> Result<u64> {
+    pub(super) fn write_and_leave_place(&mut self, group: &mut [Frame], cut: Lsn) -> Result<u64> {
         self.write(group, Mode::Written)?;
         let place = self.head;
         self.write(&mut [Frame::new(Vec::new(), COMMIT, cut)], Mode::Written)?;
@@ -123,12 +123,12 @@ impl Ring {
     ///
     /// # Errors
     /// The device's.
-    pub(super) fn mark(&mut self, place: u64, cut: Stamp) -> Result<()> {
+    pub(super) fn mark(&mut self, place: u64, cut: Lsn) -> Result<()> {
         debug_assert!(self.settled <= place && place <= self.flushed);
         let mut frame = Frame::new(Vec::new(), COMMIT, cut);
         frame.seal(Place {
             volume: self.area.region.volume,
-            life: self.life,
+            incarnation: self.incarnation,
             position: place,
             group: place,
             cache: None,
@@ -183,7 +183,7 @@ impl Ring {
             let blocks = frame.blocks();
             frame.seal(Place {
                 volume: self.area.region.volume,
-                life: self.life,
+                incarnation: self.incarnation,
                 position: at,
                 group: durable,
                 cache,

@@ -4,7 +4,7 @@ use super::error::{Error, Reason, Result};
 use super::frame::{Cache, FRAME_BLOCKS, Found, HEADER, Place};
 use super::region::{Area, BLOCK, Position};
 use super::ring::ROUND_BLOCKS;
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use std::ops::Range;
 
 /// Bytes read at once.
@@ -39,10 +39,10 @@ impl Window {
 /// A run of whole batches of one lane.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    pub(super) lane: u16,
+    pub(super) log_buffer: u16,
     /// Where it lies in [`Group::bytes`].
     pub(super) range: Range<usize>,
-    pub(super) first: Stamp,
+    pub(super) first: Lsn,
     pub(super) batches: u32,
     /// Its block on the device.
     pub(super) block: u64,
@@ -74,7 +74,7 @@ impl Group {
         self.bytes.extend_from_slice(payload);
         let expected = self.open.take();
         match (expected, found.piece.continues) {
-            (Some(lane), true) if lane == found.lane => {
+            (Some(log_buffer), true) if log_buffer == found.log_buffer => {
                 let Some(segment) = self.segments.last_mut() else {
                     return Err(corrupt);
                 };
@@ -82,7 +82,7 @@ impl Group {
                 segment.batches = found.batches;
             }
             (None, false) => self.segments.push(Segment {
-                lane: found.lane,
+                log_buffer: found.log_buffer,
                 range: start..self.bytes.len(),
                 first: found.first,
                 batches: found.batches,
@@ -95,7 +95,7 @@ impl Group {
             return Err(corrupt);
         }
         if found.piece.continued {
-            self.open = Some(found.lane);
+            self.open = Some(found.log_buffer);
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ pub(super) struct Scan {
     /// No frame can lie at or after this.
     end: u64,
     /// The life of the last group.
-    life: u64,
+    incarnation: u64,
     /// The latest life seen, of groups that were not committed too.
     pub(super) latest: u64,
 }
@@ -130,7 +130,7 @@ enum Passed {
     /// All of it is there.
     Whole {
         end: u64,
-        life: u64,
+        incarnation: u64,
         /// What holds it, if it was written without a flush.
         cache: Option<Cache>,
     },
@@ -150,14 +150,14 @@ impl Scan {
             covered: from.block,
             met_written: false,
             end,
-            life: from.life,
-            latest: from.life,
+            incarnation: from.incarnation,
+            latest: from.incarnation,
         }
     }
 
     /// The life of the last group.
-    pub(super) fn life(&self) -> u64 {
-        self.life
+    pub(super) fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 
     /// Does no frame of the last life or a later one lie where the next group would begin? Nothing else is looked at.
@@ -168,7 +168,7 @@ impl Scan {
         let end = self.end.min(self.next + FRAME_BLOCKS as u64);
         let bytes = self.window.from(&self.area, self.next, end)?;
         let found = Found::read(bytes, self.area.region.volume, self.next);
-        Ok(found.is_none_or(|found| found.place.life < self.life))
+        Ok(found.is_none_or(|found| found.place.incarnation < self.incarnation))
     }
 
     /// Reads the next group; `false` at the end of the journal, which is where a group is torn,
@@ -180,7 +180,7 @@ impl Scan {
         group.clear();
         let start = self.next;
         let area = self.area.clone();
-        let passed = self.pass(start, self.life, |found, payload| {
+        let passed = self.pass(start, self.incarnation, |found, payload| {
             group.push(&area, found, payload)
         })?;
         let gap = match (passed, self.gap_behind(passed)?) {
@@ -189,13 +189,20 @@ impl Scan {
                 self.met_written = true;
                 gap
             }
-            (Passed::Whole { end, life, cache }, None) => {
+            (
+                Passed::Whole {
+                    end,
+                    incarnation,
+                    cache,
+                },
+                None,
+            ) => {
                 if group.open.is_some() {
                     let block = self.area.block_at(start);
                     let reason = Reason::Pieces;
                     return Err(Error::Corrupt { block, reason });
                 }
-                (self.next, self.life) = (end, life);
+                (self.next, self.incarnation) = (end, incarnation);
                 self.met_written = cache.is_some();
                 if cache.is_none() {
                     self.settled = end;
@@ -221,26 +228,33 @@ impl Scan {
             let bytes = self.window.from(&self.area, at, self.end)?;
             let found = Found::read(bytes, self.area.region.volume, at).filter(|found| {
                 let place = found.place;
-                self.latest = self.latest.max(place.life);
+                self.latest = self.latest.max(place.incarnation);
                 let goes_on = first.is_none_or(|first| {
-                    (first.life, first.group, first.cache) == (place.life, place.group, place.cache)
+                    (first.incarnation, first.group, first.cache)
+                        == (place.incarnation, place.group, place.cache)
                 });
                 let begins = match place.cache {
                     None => place.group == start,
                     Some(_) => place.group <= start,
                 };
-                goes_on && begins && place.life >= least
+                goes_on && begins && place.incarnation >= least
             });
             let Some(found) = found else {
                 return Ok(Passed::Broken { at });
             };
-            let Place { life, cache, .. } = found.place;
+            let Place {
+                incarnation, cache, ..
+            } = found.place;
             first = Some(found.place);
             show(&found, bytes.get(HEADER..found.used).unwrap_or(&[]))?;
             at += found.blocks();
             if found.place.last_of_group {
                 let end = at;
-                return Ok(Passed::Whole { end, life, cache });
+                return Ok(Passed::Whole {
+                    end,
+                    incarnation,
+                    cache,
+                });
             }
         }
     }
@@ -257,9 +271,11 @@ impl Scan {
         loop {
             next = match next {
                 Passed::Broken { at } => return Ok(Some(at)),
-                Passed::Whole { end, life, cache } if cache.is_some() => {
-                    self.pass(end, life, |_, _| Ok(()))?
-                }
+                Passed::Whole {
+                    end,
+                    incarnation,
+                    cache,
+                } if cache.is_some() => self.pass(end, incarnation, |_, _| Ok(()))?,
                 Passed::Whole { end, .. } => {
                     self.covered = end;
                     return Ok(None);
@@ -276,8 +292,8 @@ impl Scan {
         while at < until.min(self.end) {
             let bytes = self.window.from(&self.area, at, self.end)?;
             if let Some(found) = Found::read(bytes, self.area.region.volume, at) {
-                self.latest = self.latest.max(found.place.life);
-                if found.place.life >= self.life {
+                self.latest = self.latest.max(found.place.incarnation);
+                if found.place.incarnation >= self.incarnation {
                     if found.place.group > gap {
                         return Err(Error::Corrupt {
                             block: self.area.block_at(gap),

@@ -3,12 +3,12 @@
 mod codec;
 mod commit;
 mod crash;
-mod lanes;
+mod log_buffers;
 mod ring;
 mod written;
 
 use super::{Journal, Position, Record, Region};
-use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
+use holdfast_core::store::{Change, InodeRecord, Lsn, StoredSpace};
 use holdfast_device::{
     BlockDevice, Cause, DeviceError, MemoryDevice, Operation, Result as DeviceResult,
 };
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A batch with its stamp and realm, owning all its bytes by way of the debug form of its records.
-type Seen = (Stamp, u64, Vec<String>);
+type Seen = (Lsn, u64, Vec<String>);
 
 fn region(blocks: u64) -> Region {
     Region {
@@ -56,7 +56,7 @@ fn all(replay: &mut super::Replay) -> super::Result<Vec<Seen>> {
         while let Some(record) = batch.next()? {
             records.push(format!("{record:?}"));
         }
-        seen.push((batch.stamp(), batch.realm(), records));
+        seen.push((batch.lsn(), batch.subvolume(), records));
     }
     Ok(seen)
 }

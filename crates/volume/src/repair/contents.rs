@@ -8,7 +8,7 @@ use holdfast_types::{FileType, Ino};
 
 use super::LOST_TARGET;
 use super::census::Census;
-use super::deed::{Deed, Deeds};
+use super::repair_action::{Deed, Deeds};
 use super::room::Used;
 use crate::BLOCK;
 use crate::space;

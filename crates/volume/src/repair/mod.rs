@@ -9,9 +9,9 @@
 
 mod census;
 mod contents;
-mod deed;
 mod names;
 mod paths;
+mod repair_action;
 mod room;
 mod round;
 #[cfg(test)]
@@ -19,7 +19,7 @@ mod tests;
 mod walk;
 mod write;
 
-pub use deed::Deed;
+pub use repair_action::Deed;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -32,7 +32,7 @@ use crate::journal::{self, Journal, Position};
 use crate::store::{OpenOptions, VolumeStore, newest_superblock};
 use crate::superblock::Superblock;
 use crate::{Error, Result};
-use deed::Deeds;
+use repair_action::Deeds;
 use round::{Depth, Round};
 
 /// Where what has no name goes.

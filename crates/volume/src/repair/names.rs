@@ -7,7 +7,7 @@ use holdfast_types::{FileType, Ino, Time};
 
 use super::LOST_AND_FOUND;
 use super::census::Census;
-use super::deed::{Deed, Deeds};
+use super::repair_action::{Deed, Deeds};
 use crate::store::hash::NameHasher;
 use crate::tree::{Entry, EntryKey};
 

@@ -7,8 +7,8 @@ use holdfast_types::{FileType, Ino, Time};
 
 use super::LOST_AND_FOUND;
 use super::census::Census;
-use super::deed::{Deed, Deeds};
 use super::names::{Changes, Name};
+use super::repair_action::{Deed, Deeds};
 use crate::tree::EntryKey;
 
 /// Puts things where paths lead to them.

@@ -9,9 +9,9 @@ use holdfast_types::{FileType, Ino, Time};
 use super::NUMBERS_LEFT;
 use super::census::Census;
 use super::contents::{self, Stranger};
-use super::deed::{Deed, Deeds};
 use super::names::{self, Name};
 use super::paths::{Paths, mend_root};
+use super::repair_action::{Deed, Deeds};
 use super::room::{Room, Used};
 use super::walk::walk;
 use super::write::{self, Writer};
@@ -469,8 +469,8 @@ fn can_be(stranger: Option<&Stranger>, kind: FileType) -> bool {
 }
 
 fn collect(deeds: &mut Deeds, some: Deeds) {
-    for deed in some.kept {
-        deeds.add(deed);
+    for repair_action in some.kept {
+        deeds.add(repair_action);
     }
     deeds.more += some.more;
 }

@@ -22,7 +22,7 @@ use crate::tree::{
 use crate::{BLOCK, Result, tree};
 
 /// The number of the only realm.
-const REALM: u32 = 1;
+const SUBVOLUME: u32 = 1;
 
 /// A value that is held apart from its tree.
 pub(super) trait Value<R: Record> {
@@ -60,7 +60,7 @@ impl<'w> Writer<'w> {
     fn birth(&self) -> Birth {
         Birth {
             generation: self.generation,
-            realm: REALM,
+            subvolume: SUBVOLUME,
         }
     }
 

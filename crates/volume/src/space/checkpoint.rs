@@ -8,7 +8,7 @@ use crate::primitive::Ordering;
 /// A change of data's records, handed in and not applied to the bitmaps yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
-    stamp: u64,
+    lsn: u64,
     extent: Extent,
     kind: ChangeKind,
 }
@@ -69,9 +69,9 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::Outside`].
-    pub fn record(&self, extent: Extent, stamp: u64) -> Result<(), Error> {
+    pub fn record(&self, extent: Extent, lsn: u64) -> Result<(), Error> {
         self.parts(extent).map(drop)?;
-        self.change(stamp, extent, ChangeKind::Record);
+        self.change(lsn, extent, ChangeKind::Record);
         Ok(())
     }
 
@@ -79,12 +79,12 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::Outside`]; then nothing was said.
-    pub fn record_all(&self, extents: &[Extent], stamp: u64) -> Result<(), Error> {
+    pub fn record_all(&self, extents: &[Extent], lsn: u64) -> Result<(), Error> {
         for extent in extents {
             self.parts(*extent).map(drop)?;
         }
         let recorded = |extent: &Extent| Change {
-            stamp,
+            lsn,
             extent: *extent,
             kind: ChangeKind::Record,
         };
@@ -98,18 +98,17 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::Outside`]. That nobody used them shows later.
-    pub fn free_data(&self, extent: Extent, stamp: u64) -> Result<(), Error> {
+    pub fn free_data(&self, extent: Extent, lsn: u64) -> Result<(), Error> {
         self.parts(extent).map(drop)?;
-        self.change(stamp, extent, ChangeKind::Free);
+        self.change(lsn, extent, ChangeKind::Free);
         Ok(())
     }
 
-    fn change(&self, stamp: u64, extent: Extent, kind: ChangeKind) {
-        self.changes.mine().lock().push(Change {
-            stamp,
-            extent,
-            kind,
-        });
+    fn change(&self, lsn: u64, extent: Extent, kind: ChangeKind) {
+        self.changes
+            .mine()
+            .lock()
+            .push(Change { lsn, extent, kind });
     }
 
     /// Gives back placed data to which no record will refer, or a node of a checkpoint that was
@@ -143,18 +142,18 @@ impl Space {
         Ok(())
     }
 
-    /// Says that all records up to `stamp` are durable: freed data returns; what was freed behind the cut of
+    /// Says that all records up to `lsn` are durable: freed data returns; what was freed behind the cut of
     /// a checkpoint under way, with [its end](Self::checkpointed).
     ///
     /// # Errors
     /// The first inconsistency, if any: [`Error::Used`] for what was recorded twice,
     /// [`Error::Unused`] for what was freed without being used. The rest is done all the same.
-    pub fn committed(&self, stamp: u64) -> Result<(), Error> {
+    pub fn committed(&self, lsn: u64) -> Result<(), Error> {
         let mut order = self.order.lock();
-        order.applied = order.applied.max(stamp);
+        order.applied = order.applied.max(lsn);
         let cut = self.cut();
         let mut outcome = Ok(());
-        for change in self.drain(stamp) {
+        for change in self.drain(lsn) {
             // What was freed before the cut is in no bitmap of the checkpoint.
             let keep = cut.open && change.kind == ChangeKind::Free;
             let applied = self.apply(&change, &cut, !keep);
@@ -166,7 +165,7 @@ impl Space {
         outcome
     }
 
-    /// Begins a checkpoint that holds every record up to `stamp` and none behind it. Nothing behind
+    /// Begins a checkpoint that holds every record up to `lsn` and none behind it. Nothing behind
     /// it may have been [`committed`](Self::committed) yet. Nodes that are placed and freed from now
     /// on belong to it.
     ///
@@ -176,18 +175,18 @@ impl Space {
     /// # Panics
     /// If one is under way, or if records behind the cut were committed: the bitmaps would not be
     /// those of the trees.
-    pub fn begin_checkpoint(&self, stamp: u64) -> Result<(), Error> {
+    pub fn begin_checkpoint(&self, lsn: u64) -> Result<(), Error> {
         self.ready()?;
         let mut order = self.order.lock();
         let cut = self.cut();
         assert!(!cut.open, "one checkpoint at a time");
-        assert!(order.applied <= stamp, "committed beyond the cut");
-        order.applied = stamp;
+        assert!(order.applied <= lsn, "committed beyond the cut");
+        order.applied = lsn;
         let mut outcome = Ok(());
-        for change in self.drain(stamp) {
+        for change in self.drain(lsn) {
             outcome = outcome.and(self.apply(&change, &cut, false));
             if change.kind != ChangeKind::Record {
-                self.change(change.stamp, change.extent, ChangeKind::Forgotten);
+                self.change(change.lsn, change.extent, ChangeKind::Forgotten);
             }
         }
         // Relaxed: read under `order`, which is locked here, or under a group's lock by those who
@@ -309,14 +308,10 @@ impl Space {
 
     /// The changes up to a stamp, records before frees: what is freed was recorded before, and
     /// what was freed is not recorded again before the free is applied.
-    fn drain(&self, stamp: u64) -> Vec<Change> {
+    fn drain(&self, lsn: u64) -> Vec<Change> {
         let mut due: Vec<Change> = Vec::new();
         for changes in self.changes.iter() {
-            due.extend(
-                changes
-                    .lock()
-                    .extract_if(.., |change| change.stamp <= stamp),
-            );
+            due.extend(changes.lock().extract_if(.., |change| change.lsn <= lsn));
         }
         due.sort_unstable_by_key(|change| (change.kind, change.extent));
         due

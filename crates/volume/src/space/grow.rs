@@ -115,8 +115,8 @@ mod tests {
             ..small
         };
         let space = Space::format(small).expect("a layout");
-        for (stamp, extent) in (1..).zip(fill(&space)) {
-            space.record(extent, stamp).expect("placed");
+        for (lsn, extent) in (1..).zip(fill(&space)) {
+            space.record(extent, lsn).expect("placed");
         }
         space.begin_checkpoint(9).expect("consistent");
         let bitmaps = space.dirty_bitmaps(2);

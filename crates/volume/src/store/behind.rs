@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use holdfast_core::store::{
-    Behind, Change, Grant, Intent, PageOf, SharedPages, Space as Freed, Stamp,
+    Behind, Change, Grant, Intent, Lsn, PageOf, SharedPages, Space as Freed,
 };
 use holdfast_types::{Errno, Ino, Result};
 
@@ -12,18 +12,18 @@ use super::{Inner, VolumeStore};
 use crate::journal::Record;
 use crate::space::FileRequest;
 use crate::store::apply::evict::without_last_attributes;
-use crate::store::apply::fetched::Fetched;
-use crate::store::apply::transaction::{Maker, is_of_content};
+use crate::store::apply::prefetched::Prefetched;
+use crate::store::apply::transaction::{Applier, is_of_content};
 use crate::store::commit::extent_of;
 use crate::store::file::extent_map::Run;
 use crate::store::memtable::layers::Layers;
-use crate::store::memtable::{Growth, REALM};
+use crate::store::memtable::{Growth, SUBVOLUME};
 use crate::{Error, tree};
 
 impl Behind for VolumeStore {
     fn reserve(&self, intent: &Intent) -> Result<Grant> {
         if intent.pages > 0 {
-            self.relieve()?;
+            self.shrink()?;
         } else {
             self.keep_up()?;
         }
@@ -47,7 +47,7 @@ impl Behind for VolumeStore {
         // Space comes back with the changes that free it.
     }
 
-    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Lsn> {
         if batch.iter().any(is_of_content) {
             self.look_at_waiting()?;
         }
@@ -69,7 +69,7 @@ impl SharedPages for VolumeStore {
         held: &mut Grant,
         batch: &[Change<'_>],
         page: &PageOf<'_>,
-    ) -> Result<Stamp> {
+    ) -> Result<Lsn> {
         self.look_at_waiting()?;
         let growth = Growth::of(batch);
         self.use_held(held, growth, |pages| {
@@ -84,8 +84,8 @@ impl VolumeStore {
         &self,
         held: &mut Grant,
         growth: Growth,
-        make: impl FnOnce(u64) -> crate::Result<Stamp>,
-    ) -> Result<Stamp> {
+        make: impl FnOnce(u64) -> crate::Result<Lsn>,
+    ) -> Result<Lsn> {
         let inner = &self.inner;
         inner.cover(held, growth)?;
         let held = std::mem::take(held);
@@ -150,10 +150,10 @@ impl Inner {
         kept: Option<&PageOf<'_>>,
         growth: Growth,
         promised: u64,
-    ) -> crate::Result<Stamp> {
+    ) -> crate::Result<Lsn> {
         let promise = Cell::new(promised);
-        let made = self.make("a change", |layers, fetched| {
-            self.apply_in(layers, batch, kept, growth, &promise, fetched)
+        let made = self.make("a change", |layers, prefetched| {
+            self.apply_in(layers, batch, kept, growth, &promise, prefetched)
         });
         // What nothing waits for goes back.
         self.space.unpromise(promise.take());
@@ -168,8 +168,8 @@ impl Inner {
         kept: Option<&PageOf<'_>>,
         growth: Growth,
         promise: &Cell<u64>,
-        fetched: &Fetched<'_>,
-    ) -> crate::Result<Stamp> {
+        prefetched: &Prefetched<'_>,
+    ) -> crate::Result<Lsn> {
         let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
             let extent = if promise.get() > 0 {
@@ -192,42 +192,42 @@ impl Inner {
                 unwritten: true,
             })
         };
-        let mut maker = Maker {
-            finder: self.finder(layers),
+        let mut applier = Applier {
+            snapshot_reader: self.snapshot_reader(layers),
             kept,
-            fetched: Some(fetched),
+            prefetched: Some(prefetched),
             place: &place,
             cut: Vec::new(),
             freed: Vec::new(),
             inodes: 0,
             ends: last.map(|inode| (inode.ino, inode.kind)),
         };
-        let stamp = if batch.iter().any(is_of_content) {
-            let records = maker.make(batch)?;
+        let lsn = if batch.iter().any(is_of_content) {
+            let records = applier.make(batch)?;
             layers.active.count(growth);
             // What has no place now waits for one.
             self.promises.add(promise.take());
-            let stamp = match records.is_empty() {
+            let lsn = match records.is_empty() {
                 true => self.journal.before_next_cut(),
-                false => self.journal.append_records(REALM, &records)?,
+                false => self.journal.append_records(SUBVOLUME, &records)?,
             };
             for record in &records {
                 if let Record::Map(map) = record {
-                    self.space.record(extent_of(map), stamp.0)?;
+                    self.space.record(extent_of(map), lsn.0)?;
                 }
             }
-            stamp
+            lsn
         } else {
             // It is journalled as it came.
-            maker.make_others(batch)?;
+            applier.make_others(batch)?;
             layers.active.count(growth);
-            self.journal.append(REALM, batch)?
+            self.journal.append(SUBVOLUME, batch)?
         };
-        for (ino, block) in &maker.cut {
+        for (ino, block) in &applier.cut {
             self.ahead.cut(*ino, *block);
         }
-        for run in &maker.freed {
-            self.space.free_data(run.extent, stamp.0)?;
+        for run in &applier.freed {
+            self.space.free_data(run.extent, lsn.0)?;
         }
         for change in batch {
             if let Change::Free { ino } = change {
@@ -237,9 +237,9 @@ impl Inner {
                 self.met.met(inode.ino);
             }
         }
-        if maker.inodes != 0 {
-            self.inodes.add(maker.inodes);
+        if applier.inodes != 0 {
+            self.inodes.add(applier.inodes);
         }
-        Ok(stamp)
+        Ok(lsn)
     }
 }

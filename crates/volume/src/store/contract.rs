@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdfast_core::store::{
-    EntryRecord, Failure, Guarantees, InodeRecord, NameRun, Rest, SharedPages, SpaceReport,
-    SpaceRun, Stamp, WalkInodes, Writes,
+    EntryRecord, Failure, Guarantees, InodeRecord, Lsn, NameRun, Rest, SharedPages, SpaceReport,
+    SpaceRun, WalkInodes, Writes,
 };
 use holdfast_core::{Memory, Store};
 use holdfast_types::{Ino, Result};
@@ -35,21 +35,21 @@ impl Store for VolumeStore {
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
         let before = found.len();
-        Ok(self.inner.read(|finder| {
+        Ok(self.inner.read(|snapshot_reader| {
             found.truncate(before);
             if let [ino] = inos {
-                found.extend(finder.whole_inode(*ino)?);
+                found.extend(snapshot_reader.whole_inode(*ino)?);
                 return Ok(());
             }
-            finder.each_inode(inos, |record| found.extend(record))
+            snapshot_reader.each_inode(inos, |record| found.extend(record))
         })?)
     }
 
     fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
         let before = found.len();
-        Ok(self.inner.read(|finder| {
+        Ok(self.inner.read(|snapshot_reader| {
             found.truncate(before);
-            finder.each_rest(records, |rest| found.push(rest))
+            snapshot_reader.each_rest(records, |rest| found.push(rest))
         })?)
     }
 
@@ -60,10 +60,10 @@ impl Store for VolumeStore {
         found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()> {
         let before = found.len();
-        Ok(self.inner.read(|finder| {
+        Ok(self.inner.read(|snapshot_reader| {
             found.truncate(before);
             for name in names {
-                found.push(finder.look_up(dir, name)?);
+                found.push(snapshot_reader.look_up(dir, name)?);
             }
             Ok(())
         })?)
@@ -71,25 +71,29 @@ impl Store for VolumeStore {
 
     fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
         let before = run.len();
-        Ok(self.inner.read(|finder| {
+        Ok(self.inner.read(|snapshot_reader| {
             run.truncate(before);
-            finder.names(dir, after, max, run)
+            snapshot_reader.names(dir, after, max, run)
         })?)
     }
 
     fn end_cookie(&self, dir: Ino) -> Result<u64> {
-        Ok(self.inner.read(|finder| finder.end_cookie(dir))?)
+        Ok(self
+            .inner
+            .read(|snapshot_reader| snapshot_reader.end_cookie(dir))?)
     }
 
     fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
-        Ok(self.inner.read(|finder| finder.next_space(ino, offset))?)
+        Ok(self
+            .inner
+            .read(|snapshot_reader| snapshot_reader.next_space(ino, offset))?)
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
         Ok(self.inner.read_data(ino, offset, buf)?)
     }
 
-    fn commit(&self, upto: Option<Stamp>) -> Result<()> {
+    fn commit(&self, upto: Option<Lsn>) -> Result<()> {
         Ok(self.inner.make_durable(upto)?)
     }
 
@@ -118,13 +122,15 @@ impl Store for VolumeStore {
 impl WalkInodes for VolumeStore {
     fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
         let before = run.len();
-        Ok(self.inner.read(|finder| {
+        Ok(self.inner.read(|snapshot_reader| {
             run.truncate(before);
-            finder.walk(after, max, run)
+            snapshot_reader.walk(after, max, run)
         })?)
     }
 
     fn split(&self, parts: usize) -> Result<Vec<Ino>> {
-        Ok(self.inner.read(|finder| finder.split(parts))?)
+        Ok(self
+            .inner
+            .read(|snapshot_reader| snapshot_reader.split(parts))?)
     }
 }

@@ -30,7 +30,8 @@ impl VolumeStore {
             let runs = content.mapping().into_iter().flat_map(|runs| runs.iter());
             Ok(runs.map(FileExtent::of).collect())
         };
-        self.inner.read(|finder| finder.with_content(ino, extents))
+        self.inner
+            .read(|snapshot_reader| snapshot_reader.with_content(ino, extents))
     }
 }
 

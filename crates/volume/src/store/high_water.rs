@@ -15,7 +15,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use holdfast_sync::Padded;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
@@ -42,7 +42,7 @@ struct Marks {
     /// The highest that no crash takes back.
     durable: Ino,
     /// A higher one that a commit journals, or did, and the stamp of its batch.
-    next: Option<(Ino, Stamp)>,
+    next: Option<(Ino, Lsn)>,
     /// The highest number in use when the latest was made.
     dealt: Ino,
     /// A number for which the next commit is to bring a higher one.
@@ -84,14 +84,17 @@ impl HighWater {
         marks.next.map_or(marks.durable, |(upto, _)| upto)
     }
 
-    /// The mark that a commit has to journal, if one is wanted. `highest`: the highest number in use at its cut.
-    pub(super) fn next_mark(&self, highest: Ino, cut: Stamp) -> Option<Ino> {
+    /// The mark that a commit has to journal, if one is wanted. `max_ino_seen`: the highest number in use at its cut.
+    pub(super) fn next_mark(&self, max_ino_seen: Ino, cut: Lsn) -> Option<Ino> {
         let mut marks = self.marks.lock();
-        let highest = highest.max(marks.wanted.take()?);
-        let since = highest.0 - marks.dealt.0.min(highest.0);
-        let upto = mark(highest, self.ahead.max(since.saturating_mul(AHEAD_FACTOR)));
+        let max_ino_seen = max_ino_seen.max(marks.wanted.take()?);
+        let since = max_ino_seen.0 - marks.dealt.0.min(max_ino_seen.0);
+        let upto = mark(
+            max_ino_seen,
+            self.ahead.max(since.saturating_mul(AHEAD_FACTOR)),
+        );
         marks.next = Some((upto, cut));
-        marks.dealt = highest;
+        marks.dealt = max_ino_seen;
         Some(upto)
     }
 
@@ -103,10 +106,10 @@ impl HighWater {
     }
 
     /// Judges a number; the journal is durable so far.
-    pub(super) fn judge(&self, ino: Ino, durable: Stamp) -> Verdict {
+    pub(super) fn judge(&self, ino: Ino, durable: Lsn) -> Verdict {
         let mut marks = self.marks.lock();
-        if let Some((upto, stamp)) = marks.next
-            && stamp <= durable
+        if let Some((upto, lsn)) = marks.next
+            && lsn <= durable
         {
             marks.durable = upto;
             marks.next = None;

@@ -7,14 +7,14 @@ use holdfast_core::store::Failure;
 use holdfast_sync::ShardedCounter;
 use parking_lot::Mutex;
 
-use super::alarm::Alarm;
 use super::commit::progress::Progress;
+use super::error_callback::Alarm;
 use super::high_water::HighWater;
-use super::highest::Highest;
-use super::load::Finder;
+use super::load::SnapshotReader;
 use super::load::device::Blocks;
 use super::load::metered::Metered;
-use super::memtable::barrier::Gate;
+use super::max_ino_seen::MaxIno;
+use super::memtable::barrier::FreezeBarrier;
 use super::memtable::hash::NameHasher;
 use super::memtable::layers::Layers;
 use super::reservation::budget::Budget;
@@ -31,7 +31,7 @@ use crate::tree::NodeCache;
 /// The parts of an open volume, and what the rooms above share: what the store shares with its worker.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(super) gate: Gate,
+    pub(super) freeze_barrier: FreezeBarrier,
     pub(super) cache: NodeCache<Blocks>,
     pub(super) space: Arc<Space>,
     pub(super) ahead: Ahead,
@@ -52,13 +52,13 @@ pub(crate) struct Inner {
     pub(super) generation: AtomicU64,
     pub(super) checkpointing: Mutex<()>,
     pub(super) inodes: ShardedCounter,
-    pub(super) met: Highest,
+    pub(super) met: MaxIno,
     pub(super) high_water: HighWater,
     /// Why nothing is written any more.
     pub(super) stopped: OnceLock<String>,
     /// What callers are told of that, if it was a failure.
     pub(super) failure: Arc<Failure>,
-    pub(super) alarm: Alarm,
+    pub(super) error_callback: Alarm,
     /// The device that all of the above read and write.
     pub(super) metered: Arc<Metered>,
     pub(super) tallies: Tallies,
@@ -73,18 +73,21 @@ impl Inner {
 
     /// Looks for something in the layers and reads the device for it, outside the gate: once more, if blocks of the trees
     /// may have been used again meanwhile. Each time `look` begins anew.
-    pub(super) fn read<R>(&self, mut look: impl FnMut(&Finder<'_>) -> Result<R>) -> Result<R> {
+    pub(super) fn read<R>(
+        &self,
+        mut look: impl FnMut(&SnapshotReader<'_>) -> Result<R>,
+    ) -> Result<R> {
         loop {
-            let layers = self.gate.snapshot();
-            let found = look(&self.finder(&layers));
+            let layers = self.freeze_barrier.snapshot();
+            let found = look(&self.snapshot_reader(&layers));
             if layers.is_current() {
                 return found;
             }
         }
     }
 
-    pub(super) fn finder<'l>(&'l self, layers: &'l Layers) -> Finder<'l> {
-        Finder {
+    pub(super) fn snapshot_reader<'l>(&'l self, layers: &'l Layers) -> SnapshotReader<'l> {
+        SnapshotReader {
             layers,
             cache: &self.cache,
             hasher: &self.hasher,

@@ -83,7 +83,7 @@ impl VolumeStore {
             writer_waits: inner.tallies.writer_waits.so_far(),
             journal_used: inner.journal.used(),
             journal_capacity: inner.journal.capacity(),
-            pages_waiting: inner.gate.pass().active.dirty(),
+            pages_waiting: inner.freeze_barrier.pass().active.dirty(),
             nodes: inner.cache.counts(),
         }
     }
@@ -98,13 +98,13 @@ impl VolumeStore {
     /// again.
     #[must_use]
     pub fn failure_reason(&self) -> Option<&str> {
-        self.inner.alarm.reason()
+        self.inner.error_callback.reason()
     }
 
     /// Has `notify` called with the reason when the volume fails, at once if it has. The thread that calls it may hold the
     /// store's locks: it must not wait, nor come back to the store.
     pub fn notify_failure(&self, notify: impl FnOnce(&str) + Send + 'static) {
-        self.inner.alarm.set(Box::new(notify));
+        self.inner.error_callback.set(Box::new(notify));
     }
 }
 

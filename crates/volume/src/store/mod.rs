@@ -12,20 +12,20 @@
 //! a commit's cut and the end of a checkpoint close it. The device is read with none of them: readers work with a
 //! snapshot of the layers, and what a change needs is read before it passes.
 
-mod alarm;
 mod apply;
 mod behind;
 mod checkpoint;
 mod commit;
 mod contract;
+mod error_callback;
 mod extents;
 mod file;
 mod format;
 mod high_water;
-mod highest;
 mod inner;
 mod inspect;
 mod load;
+mod max_ino_seen;
 mod memtable;
 mod open;
 mod orphans;

@@ -9,10 +9,10 @@ use holdfast_sync::ShardedCounter;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
-use super::alarm::Alarm;
+use super::error_callback::Alarm;
 use super::format::BLOCKS_MIN;
 use super::high_water::HighWater;
-use super::highest::Highest;
+use super::max_ino_seen::MaxIno;
 use super::reservation::{Pool, Promises};
 use super::survey::Survey;
 use super::tally::Tallies;
@@ -23,7 +23,7 @@ use crate::store::commit::progress::Progress;
 use crate::store::commit::worker::Worker;
 use crate::store::load::device::Blocks;
 use crate::store::load::metered::Metered;
-use crate::store::memtable::barrier::Gate;
+use crate::store::memtable::barrier::FreezeBarrier;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Layers, Roots};
 use crate::store::reservation::budget::{self, Budget};
@@ -119,7 +119,7 @@ impl VolumeStore {
         let counted = ShardedCounter::new();
         counted.add(superblock.inodes.cast_signed());
         let inner = Arc::new(Inner {
-            gate: Gate::new(&layers),
+            freeze_barrier: FreezeBarrier::new(&layers),
             cache,
             promises: Promises::new(&space)?,
             pool: Pool::default(),
@@ -136,11 +136,11 @@ impl VolumeStore {
             superblock: Mutex::new(superblock),
             checkpointing: Mutex::new(()),
             inodes: counted,
-            met: Highest::starting_at(last_ino),
+            met: MaxIno::starting_at(last_ino),
             high_water: options.high_water(last_ino),
             stopped: OnceLock::new(),
             failure: Arc::default(),
-            alarm: Alarm::default(),
+            error_callback: Alarm::default(),
             metered,
             tallies: Tallies::default(),
             #[cfg(test)]
@@ -211,7 +211,7 @@ impl VolumeStore {
         self.inner.checkpoint()?;
         self.inner.end("the volume was closed");
         // Behind this no change is made any more, and no number shown.
-        drop(self.inner.gate.close());
+        drop(self.inner.freeze_barrier.close());
         self.inner.mark(true)?;
         self.inner.blocks().unlock_device();
         Ok(())
@@ -221,7 +221,7 @@ impl VolumeStore {
 impl Inner {
     /// How high the trees of a volume are that is being opened, and how many nodes they have, at most.
     fn note_trees(&self) {
-        let roots = self.gate.pass().roots;
+        let roots = self.freeze_barrier.pass().roots;
         let nodes = match takes_few_reads(&roots) {
             true => self.count_nodes(),
             false => {
@@ -243,7 +243,7 @@ impl Inner {
             .map_err(|error| self.stop(error.into()))?;
         // Checkpoints change what is counted.
         let _one = self.checkpointing.lock();
-        let roots = self.gate.pass().roots;
+        let roots = self.freeze_barrier.pass().roots;
         if !takes_few_reads(&roots) {
             self.nodes.store(self.count_nodes(), Ordering::Relaxed);
         }
@@ -252,14 +252,14 @@ impl Inner {
 
     /// How many nodes the trees have; a tree that is damaged, at most.
     fn count_nodes(&self) -> u64 {
-        let layers = self.gate.snapshot();
-        let finder = self.finder(&layers);
+        let layers = self.freeze_barrier.snapshot();
+        let snapshot_reader = self.snapshot_reader(&layers);
         let counts = [
-            finder.inodes().nodes(),
-            finder.entries().nodes(),
-            finder.hashes().nodes(),
-            finder.data().nodes(),
-            finder.orphans().nodes(),
+            snapshot_reader.inodes().nodes(),
+            snapshot_reader.entries().nodes(),
+            snapshot_reader.hashes().nodes(),
+            snapshot_reader.data().nodes(),
+            snapshot_reader.orphans().nodes(),
         ];
         let roots = layers.roots.each();
         let counts = counts.into_iter().zip(roots);

@@ -25,17 +25,20 @@ impl Inner {
     }
 
     fn orphans(&self) -> Result<BTreeSet<Ino>> {
-        let layers = self.gate.pass();
-        let finder = self.finder(&layers);
+        let layers = self.freeze_barrier.pass();
+        let snapshot_reader = self.snapshot_reader(&layers);
         let mut suspects: BTreeSet<Ino> = layers.active.numbers().into_iter().collect();
-        let mut cursor = finder.orphans().range(None)?;
+        let mut cursor = snapshot_reader.orphans().range(None)?;
         while let Some((ino, _)) = cursor.next()? {
             suspects.insert(ino);
         }
         let mut orphans = BTreeSet::new();
         for ino in suspects {
             // One may have got a name since, or have ended.
-            if finder.inode(ino)?.is_some_and(|inode| inode.nlink == 0) {
+            if snapshot_reader
+                .inode(ino)?
+                .is_some_and(|inode| inode.nlink == 0)
+            {
                 orphans.insert(ino);
             }
         }

@@ -10,12 +10,12 @@ use holdfast_core::store::Change;
 use crate::journal::{Map, Position, Record, Replay};
 use crate::space::{self, FileRequest, Space};
 use crate::store::Inner;
-use crate::store::apply::transaction::Maker;
+use crate::store::apply::transaction::Applier;
 use crate::store::commit::{Frozen, extent_of};
 use crate::store::file::extent_map::Run;
-use crate::store::load::Finder;
+use crate::store::load::SnapshotReader;
 use crate::store::load::in_flight::Ticket;
-use crate::store::memtable::{Growth, Overlay};
+use crate::store::memtable::{Growth, Memtable};
 use crate::{Error, Result, tree};
 
 impl Inner {
@@ -32,7 +32,7 @@ impl Inner {
             if due.is_none_or(|due| held <= due) {
                 continue;
             }
-            due = if !is_placed(&self.gate.snapshot().active) {
+            due = if !is_placed(&self.freeze_barrier.snapshot().active) {
                 // The commit has places for all of it, behind what it changed.
                 Some(held + most / 4)
             } else if self.fold_replayed(journal.position())? {
@@ -50,8 +50,8 @@ impl Inner {
             return Ok(None);
         };
         let records = batch.rest()?;
-        let layers = self.gate.snapshot();
-        let inodes = replay(self.finder(&layers), &self.space, &records)?;
+        let layers = self.freeze_barrier.snapshot();
+        let inodes = replay(self.snapshot_reader(&layers), &self.space, &records)?;
         self.inodes.add(inodes);
         Ok(Some(layers.active.memory()))
     }
@@ -59,9 +59,9 @@ impl Inner {
     /// Brings what was replayed up to a position into the trees; `false`: there is no room for that.
     fn fold_replayed(&self, position: Position) -> Result<bool> {
         let _counted = self.tallies.checkpoints.begin();
-        self.space.begin_checkpoint(position.stamp.0)?;
+        self.space.begin_checkpoint(position.lsn.0)?;
         let frozen = Frozen {
-            overlay: Arc::clone(&self.gate.pass().active),
+            memtable: Arc::clone(&self.freeze_barrier.pass().active),
             position,
             inodes: self.inodes(),
             last_ino: self.high_water.latest().0,
@@ -78,8 +78,8 @@ impl Inner {
             }
             folded => folded?,
         }
-        let next = Arc::new(Overlay::new());
-        self.gate
+        let next = Arc::new(Memtable::new());
+        self.freeze_barrier
             .close()
             .change(|layers| layers.active = Arc::clone(&next));
         Ok(true)
@@ -87,9 +87,9 @@ impl Inner {
 }
 
 /// Does no page wait for a place?
-fn is_placed(overlay: &Overlay) -> bool {
-    overlay.dirty_files().into_iter().all(|ino| {
-        let waits = overlay.with(ino, |object| {
+fn is_placed(memtable: &Memtable) -> bool {
+    memtable.dirty_files().into_iter().all(|ino| {
+        let waits = memtable.with(ino, |object| {
             object
                 .content()
                 .is_some_and(|content| content.dirty().pages > 0)
@@ -99,14 +99,18 @@ fn is_placed(overlay: &Overlay) -> bool {
 }
 
 /// Makes the changes of a journalled batch again; returns how many inodes came, less those that went.
-fn replay(finder: Finder<'_>, space: &Space, records: &[Record<'_>]) -> Result<i64> {
+fn replay(
+    snapshot_reader: SnapshotReader<'_>,
+    space: &Space,
+    records: &[Record<'_>],
+) -> Result<i64> {
     let no_place = |_, _: &FileRequest| -> Result<Run> {
         Err(Error::Damaged("the journal asks for space".to_owned()))
     };
-    let mut maker = Maker {
-        finder,
+    let mut applier = Applier {
+        snapshot_reader,
         kept: None,
-        fetched: None,
+        prefetched: None,
         place: &no_place,
         cut: Vec::new(),
         freed: Vec::new(),
@@ -122,17 +126,17 @@ fn replay(finder: Finder<'_>, space: &Space, records: &[Record<'_>]) -> Result<i
             Record::Numbers(_) | Record::Overwrite(_) => {}
         }
     }
-    maker.make(&changes)?;
-    give_back(space, &mut maker)?;
+    applier.make(&changes)?;
+    give_back(space, &mut applier)?;
     for map in &maps {
-        replay_map(space, &mut maker, map)?;
+        replay_map(space, &mut applier, map)?;
     }
     let growth = Growth::of(&changes) + Growth::of_places(maps.len() as u64);
-    finder.layers.active.count(growth);
-    Ok(maker.inodes)
+    snapshot_reader.layers.active.count(growth);
+    Ok(applier.inodes)
 }
 
-fn replay_map(space: &Space, maker: &mut Maker<'_, '_>, map: &Map) -> Result<()> {
+fn replay_map(space: &Space, applier: &mut Applier<'_, '_>, map: &Map) -> Result<()> {
     let extent = extent_of(map);
     let run = Run {
         extent,
@@ -140,15 +144,15 @@ fn replay_map(space: &Space, maker: &mut Maker<'_, '_>, map: &Map) -> Result<()>
         unwritten: map.unwritten,
     };
     // Blocks that the file has there already were only written for the first time.
-    for part in maker.parts_elsewhere(map.ino, map.offset, run)? {
+    for part in applier.parts_elsewhere(map.ino, map.offset, run)? {
         space.mark_used(part)?;
     }
-    maker.map(map, run)?;
-    give_back(space, maker)
+    applier.map(map, run)?;
+    give_back(space, applier)
 }
 
-fn give_back(space: &Space, maker: &mut Maker<'_, '_>) -> Result<()> {
-    for run in std::mem::take(&mut maker.freed) {
+fn give_back(space: &Space, applier: &mut Applier<'_, '_>) -> Result<()> {
+    for run in std::mem::take(&mut applier.freed) {
         space.mark_free(run.extent)?;
     }
     Ok(())

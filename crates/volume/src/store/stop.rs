@@ -35,7 +35,7 @@ impl Inner {
         if self.stopped.get().is_none() {
             let reason = self.stopped.get_or_init(|| error.to_string());
             self.failure.latch(error.errno());
-            self.alarm.ring(reason);
+            self.error_callback.ring(reason);
         }
         // Nobody waits for what will not come.
         self.progress.step();

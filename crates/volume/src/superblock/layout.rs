@@ -112,8 +112,8 @@ struct Raw {
     seal_free: U64,
     shared: RawRoot,
     // The realm table of version 1: one realm, whose numbers are the external ones.
-    realms: U32,
-    realm: U32,
+    subvolumes: U32,
+    subvolume: U32,
     realm_base: U64,
     realm_last_ino: U64,
     realm_hash_seed: U64,
@@ -156,8 +156,8 @@ impl Superblock {
             seal_fingerprint: self.seal.fingerprint.into(),
             seal_free: self.seal.free.into(),
             shared: Root::to_bytes(self.shared),
-            realms: 1.into(),
-            realm: 1.into(),
+            subvolumes: 1.into(),
+            subvolume: 1.into(),
             realm_base: 0.into(),
             realm_last_ino: self.last_ino.into(),
             realm_hash_seed: self.hash_seed.into(),
@@ -263,9 +263,9 @@ impl Superblock {
                     && self.groups_start <= self.blocks,
                 "the place of the groups",
             ),
-            (raw.realms.get() == 1, "the number of realms"),
+            (raw.subvolumes.get() == 1, "the number of realms"),
             (
-                raw.realm.get() == 1 && raw.realm_base.get() == 0,
+                raw.subvolume.get() == 1 && raw.realm_base.get() == 0,
                 "the first realm",
             ),
             (self.last_ino < NUMBERS_END, "the last inode number"),
@@ -273,8 +273,8 @@ impl Superblock {
             (self.generation < NUMBERS_END, "the generation"),
             (
                 position.block < NUMBERS_END
-                    && position.stamp.0 < NUMBERS_END
-                    && position.life < NUMBERS_END,
+                    && position.lsn.0 < NUMBERS_END
+                    && position.incarnation < NUMBERS_END,
                 "the place in the journal",
             ),
             (
@@ -299,7 +299,7 @@ impl Superblock {
 mod tests {
     use super::*;
     use crate::tree::Pointer;
-    use holdfast_core::store::Stamp;
+    use holdfast_core::store::Lsn;
 
     fn sample(generation: u64) -> Superblock {
         let mut roots = Roots::default();
@@ -328,8 +328,8 @@ mod tests {
             clean: generation == 4,
             journal_position: Position {
                 block: 5,
-                stamp: Stamp(6),
-                life: 7,
+                lsn: Lsn(6),
+                incarnation: 7,
             },
             journal_secret: 8,
             seal: Seal {

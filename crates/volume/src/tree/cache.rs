@@ -20,8 +20,8 @@ use super::error::{Defect, Error, Result};
 use super::lookup::child;
 use super::node::{BLOCK, Node};
 use super::pointer::{ADDRESS_BITS, NODE_BLOCKS_MAX, Pointer};
+use super::readahead_states::ReadaheadStates;
 use super::record::{Key, Record};
-use super::trails::Trails;
 use foldhash::fast::RandomState;
 use holdfast_types::Errno;
 use parking_lot::Mutex;
@@ -135,7 +135,7 @@ pub struct NodeCache<S> {
     most: usize,
     /// A hint for who keeps a node: Relaxed.
     shard_bytes: AtomicUsize,
-    trails: Trails,
+    readahead_states: ReadaheadStates,
 }
 
 type Place = (u64, u64);
@@ -172,7 +172,7 @@ impl<S: NodeSource> NodeCache<S> {
             shards,
             most: bytes,
             shard_bytes: AtomicUsize::new(bytes / SHARDS),
-            trails: Trails::default(),
+            readahead_states: ReadaheadStates::default(),
         }
     }
 
@@ -279,7 +279,7 @@ impl<S: NodeSource> NodeCache<S> {
     }
 
     /// Child `index` of `parent`, which stands above `level`. If it is not in memory, those behind it come with it that
-    /// [`Trails`] expects to be asked for next.
+    /// [`ReadaheadStates`] expects to be asked for next.
     pub(super) fn load_child<R: Record>(
         &self,
         usage: Use,
@@ -294,7 +294,7 @@ impl<S: NodeSource> NodeCache<S> {
         let bytes = self.shard_bytes.load(Relaxed) * SHARDS / AHEAD_PART;
         let most = bytes / (usize::from(pointer.blocks).max(1) * BLOCK);
         let left = parent.count() - index;
-        let count = (self.trails).follow(parent.pointer(), index, most.min(left));
+        let count = (self.readahead_states).follow(parent.pointer(), index, most.min(left));
         if count == 1 {
             return self.read::<R>(usage, pointer, level);
         }

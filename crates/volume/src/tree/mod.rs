@@ -31,12 +31,12 @@ mod merge;
 mod node;
 mod output;
 mod pointer;
+mod readahead_states;
 mod record;
 mod run;
 mod shape;
 #[cfg(test)]
 mod tests;
-mod trails;
 mod varint;
 mod view;
 

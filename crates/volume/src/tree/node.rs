@@ -26,7 +26,7 @@ pub struct Birth {
     /// The generation that the next superblock will have.
     pub generation: u64,
     /// The realm that made it.
-    pub realm: u32,
+    pub subvolume: u32,
 }
 
 /// The fields of a header that say what lies behind it.
@@ -35,7 +35,7 @@ pub(super) struct Header {
     pub(super) kind: u8,
     pub(super) level: u8,
     pub(super) node: Pointer,
-    pub(super) realm: u32,
+    pub(super) subvolume: u32,
     /// Bytes in use, this header among them.
     pub(super) used: u32,
     /// Records of a leaf, pointers of an interior node.
@@ -53,7 +53,7 @@ impl Header {
         bytes[6..8].copy_from_slice(&self.node.blocks.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.node.block.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.node.birth.to_le_bytes());
-        bytes[32..36].copy_from_slice(&self.realm.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.subvolume.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.used.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.count.to_le_bytes());
         bytes[44..46].copy_from_slice(&self.runs.to_le_bytes());
@@ -75,7 +75,7 @@ impl Header {
         let (kind, level, blocks) = (reader.byte()?, reader.byte()?, reader.short()?);
         let _checksum_and_volume = long(&mut reader)?;
         let (block, birth) = (long(&mut reader)?, long(&mut reader)?);
-        let (realm, used, count) = (word(&mut reader)?, word(&mut reader)?, word(&mut reader)?);
+        let (subvolume, used, count) = (word(&mut reader)?, word(&mut reader)?, word(&mut reader)?);
         let (runs, flags) = (reader.short()?, reader.short()?);
         let node = Pointer {
             block,
@@ -86,7 +86,7 @@ impl Header {
             kind,
             level,
             node,
-            realm,
+            subvolume,
             used,
             count,
             runs,
@@ -174,8 +174,8 @@ impl Node {
 
     /// The realm that made it.
     #[must_use]
-    pub fn realm(&self) -> u32 {
-        self.header.realm
+    pub fn subvolume(&self) -> u32 {
+        self.header.subvolume
     }
 
     /// Records of a leaf, pointers of an interior node: as the header says.

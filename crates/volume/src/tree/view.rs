@@ -19,7 +19,7 @@ pub struct Claim {
     /// Where it lies, how long it is, when it was written.
     pub node: Pointer,
     /// The realm that made it.
-    pub realm: u32,
+    pub subvolume: u32,
     /// Bytes in use.
     pub used: u32,
     /// Records of a leaf, pointers of an interior node.
@@ -34,7 +34,7 @@ impl Claim {
             kind,
             level,
             node,
-            realm,
+            subvolume,
             used,
             count,
             ..
@@ -45,7 +45,7 @@ impl Claim {
             kind,
             level,
             node,
-            realm,
+            subvolume,
             used,
             count,
         })

@@ -65,36 +65,36 @@ const fn of_trees(roots: u64) -> u64 {
 }
 
 fn a_reader_beside_a_checkpoint() {
-    let gate = Arc::new(Passage::over(0));
+    let freeze_barrier = Arc::new(Passage::over(0));
     // One block for each of two trees; the first becomes another's when its tree has gone.
     let blocks = Arc::new([0, 1].map(|roots| Block(AtomicU64::new(of_trees(roots)))));
     let checkpoint = {
-        let (gate, blocks) = (Arc::clone(&gate), Arc::clone(&blocks));
-        thread::spawn(move || gate.succeed(1, || blocks[0].0.store(7, Ordering::SeqCst)))
+        let (freeze_barrier, blocks) = (Arc::clone(&freeze_barrier), Arc::clone(&blocks));
+        thread::spawn(move || freeze_barrier.succeed(1, || blocks[0].0.store(7, Ordering::SeqCst)))
     };
     let load = |roots: usize| blocks[roots].0.load(Ordering::SeqCst);
-    let (roots, found, is_current) = gate.read(|| [load(0), load(1)]);
+    let (roots, found, is_current) = freeze_barrier.read(|| [load(0), load(1)]);
     if is_current {
         assert_eq!(found[roots as usize], of_trees(roots), "another's block");
     }
     checkpoint.join().expect("it ends");
-    let (roots, found, is_current) = gate.read(|| load(1));
+    let (roots, found, is_current) = freeze_barrier.read(|| load(1));
     assert_eq!((roots, found, is_current), (1, of_trees(1), true));
 }
 
 fn a_change_beside_a_cut() {
-    let gate = Arc::new(Passage::over(0));
+    let freeze_barrier = Arc::new(Passage::over(0));
     let half = Arc::new(AtomicU64::new(0));
     let change = {
-        let (gate, half) = (Arc::clone(&gate), Arc::clone(&half));
+        let (freeze_barrier, half) = (Arc::clone(&freeze_barrier), Arc::clone(&half));
         thread::spawn(move || {
-            gate.pass(|_| {
+            freeze_barrier.pass(|_| {
                 half.store(1, Ordering::SeqCst);
                 half.store(2, Ordering::SeqCst);
             });
         })
     };
-    let seen = gate.exclude(|| half.load(Ordering::SeqCst));
+    let seen = freeze_barrier.exclude(|| half.load(Ordering::SeqCst));
     assert_ne!(seen, 1, "a change half made");
     change.join().expect("it ends");
 }

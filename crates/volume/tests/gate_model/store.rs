@@ -4,15 +4,15 @@ pub mod memtable;
 
 /// What the models do with the gate: its own functions are the store's alone.
 pub mod act {
-    use super::memtable::barrier::Gate;
+    use super::memtable::barrier::FreezeBarrier;
     use super::memtable::layers::{Layers, Roots};
 
     #[derive(Debug)]
-    pub struct Passage(Gate);
+    pub struct Passage(FreezeBarrier);
 
     impl Passage {
         pub fn over(roots: u64) -> Self {
-            Self(Gate::new(&Layers::over(Roots(roots))))
+            Self(FreezeBarrier::new(&Layers::over(Roots(roots))))
         }
 
         /// Reads with a snapshot; gives its roots, what was read, and whether that can be believed.

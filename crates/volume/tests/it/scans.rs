@@ -49,7 +49,7 @@ fn use_files(fs: &FileSystem) {
 /// What is in memory, once all is freed that is too much.
 fn cached(fs: &FileSystem, memory: &Memory) -> BTreeSet<Ino> {
     memory.look();
-    memory.shrinkers().relieve();
+    memory.shrinkers().shrink();
     let mut inodes = BTreeSet::new();
     fs.walk_inodes(&mut InodeWalk::new(), |node| {
         inodes.insert(node.ino());

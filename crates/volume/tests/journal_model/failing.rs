@@ -38,10 +38,10 @@ impl Volume {
         let size = page as u64;
         let batch = [Change::Truncate { ino: Ino(1), size }];
         // Refused behind a failure.
-        let Ok(stamp) = self.world.journal.append(1, &batch) else {
+        let Ok(lsn) = self.world.journal.append(1, &batch) else {
             return false;
         };
-        self.world.journal.commit(Some(stamp), self).is_ok()
+        self.world.journal.commit(Some(lsn), self).is_ok()
     }
 }
 

@@ -18,7 +18,7 @@ mod failing;
 pub mod journal;
 mod primitive;
 
-use holdfast_core::store::{Change, Stamp};
+use holdfast_core::store::{Change, Lsn};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Ino;
 use journal::{BeforeCommit, Commit, Journal, Position, Region};
@@ -156,15 +156,15 @@ impl World {
     }
 
     /// Changes the object under its lock, as the core would; answers the change's number too.
-    fn change(&self) -> (u64, Stamp) {
+    fn change(&self) -> (u64, Lsn) {
         let mut object = self.object.lock().expect("not poisoned");
         *object += 1;
         let batch = [Change::Truncate {
             ino: Ino(1),
             size: *object,
         }];
-        let stamp = self.journal.append(1, &batch).expect("room");
-        (*object, stamp)
+        let lsn = self.journal.append(1, &batch).expect("room");
+        (*object, lsn)
     }
 
     /// Which changes a crash at this moment leaves: they must be the first ones, in order.
@@ -217,9 +217,9 @@ fn a_commit_is_a_consistent_prefix() {
             world.change();
         })
     };
-    let (number, stamp) = world.change();
-    world.journal.commit(Some(stamp), &()).expect("it works");
-    assert!(world.journal.durable() >= stamp);
+    let (number, lsn) = world.change();
+    world.journal.commit(Some(lsn), &()).expect("it works");
+    assert!(world.journal.durable() >= lsn);
     let seen = world.survivors(Position::default());
     assert!(seen.len() as u64 >= number);
     assert!(seen.iter().copied().eq(1..=seen.len() as u64), "{seen:?}");
@@ -231,9 +231,9 @@ fn a_commit_is_a_consistent_prefix() {
 fn two_who_commit() {
     let world = World::new();
     let run = |world: &World| {
-        let (number, stamp) = world.change();
-        world.journal.commit(Some(stamp), &()).expect("it works");
-        assert!(world.journal.durable() >= stamp);
+        let (number, lsn) = world.change();
+        world.journal.commit(Some(lsn), &()).expect("it works");
+        assert!(world.journal.durable() >= lsn);
         number
     };
     let other = {
@@ -256,9 +256,9 @@ fn a_trim_beside_an_append() {
     world.change();
     let position = world.journal.cut();
     world.journal.trim(position);
-    let (number, stamp) = other.join().expect("no panic");
+    let (number, lsn) = other.join().expect("no panic");
     world.journal.commit(None, &()).expect("it works");
-    let folded = stamp <= position.stamp;
+    let folded = lsn <= position.lsn;
     let seen = world.survivors(position);
     assert_eq!(seen.contains(&number), !folded, "{seen:?}");
     assert_eq!(seen.is_empty(), folded);
@@ -305,8 +305,8 @@ fn a_write_beside_a_commit() {
             assert!(seen.contains(&number), "{seen:?}");
         })
     };
-    let (number, stamp) = world.change();
-    world.journal.commit(Some(stamp), &Bytes).expect("it works");
+    let (number, lsn) = world.change();
+    world.journal.commit(Some(lsn), &Bytes).expect("it works");
     let seen = world.survivors(Position::default());
     assert!(seen.contains(&number), "{seen:?}");
     assert!(seen.iter().copied().eq(1..=seen.len() as u64), "{seen:?}");

@@ -36,17 +36,17 @@ impl World {
     fn apply(&mut self, which: usize, op: &Op) {
         match *op {
             Op::CopyAcross { to, from, len } => {
-                self.bring(1 - which, from, len);
-                self.bring(which, to, len);
+                self.populate(1 - which, from, len);
+                self.populate(which, to, len);
                 return self.copy(which, op);
             }
             Op::CopyWithin { to, from, len } => {
-                self.bring(which, from, len);
-                self.bring(which, to, len);
+                self.populate(which, from, len);
+                self.populate(which, to, len);
                 return self.copy(which, op);
             }
             Op::Forget { offset, len } => return self.forget(which, offset, len),
-            Op::Bring { offset, len } => return self.bring(which, offset, len),
+            Op::Bring { offset, len } => return self.populate(which, offset, len),
             Op::Write { offset, ref data } => self.bring_edges(which, offset, data.len() as u64),
             _ => {}
         }
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// Brings the absent pages that a range touches.
-    fn bring(&mut self, which: usize, offset: u64, len: u64) {
+    fn populate(&mut self, which: usize, offset: u64, len: u64) {
         let end = offset.saturating_add(len).min(MAX_SIZE).div_ceil(PAGE);
         let mut pages = self.pages[which].lock();
         while let Some(absent) = pages.next_absent(offset / PAGE..end) {
@@ -150,7 +150,7 @@ impl World {
             };
             let held = pages.pages();
             pages
-                .bring(absent.start * PAGE, &data, account)
+                .populate(absent.start * PAGE, &data, account)
                 .expect("it has its space");
             assert_eq!(pages.pages(), held);
         }
@@ -158,8 +158,8 @@ impl World {
 
     /// Those of them that it does not cover wholly.
     fn bring_edges(&mut self, which: usize, offset: u64, len: u64) {
-        self.bring(which, offset.min(MAX_SIZE), 1);
-        self.bring(which, offset.saturating_add(len).min(MAX_SIZE), 1);
+        self.populate(which, offset.min(MAX_SIZE), 1);
+        self.populate(which, offset.saturating_add(len).min(MAX_SIZE), 1);
     }
 
     fn copy(&mut self, which: usize, op: &Op) {

@@ -52,7 +52,7 @@ impl File {
     pub(crate) fn write(&self, offset: u64, data: &[u8]) {
         let mut pages = self.pages.lock();
         if self.partial.load(Ordering::Acquire) {
-            self.bring(&mut pages);
+            self.populate(&mut pages);
         }
         let written = pages.write_alone(offset, data, self.size(), self.account());
         assert_eq!(written, Ok(data.len()));
@@ -87,7 +87,7 @@ impl File {
         }
         self.locked.fetch_add(1, Ordering::Relaxed);
         let mut pages = self.pages.lock();
-        self.bring(&mut pages);
+        self.populate(&mut pages);
         pages.read(offset, buf, self.size())
     }
 
@@ -110,12 +110,12 @@ impl File {
     }
 
     /// Brings all that is absent.
-    fn bring(&self, pages: &mut PagesLock<'_>) {
+    fn populate(&self, pages: &mut PagesLock<'_>) {
         let everything = 0..MAX_SIZE / PAGE;
         while let Some(absent) = pages.next_absent(everything.clone()) {
             let data = self.elsewhere.lock().unwrap()[&absent.start].clone();
             pages
-                .bring(absent.start * PAGE, &data, self.account())
+                .populate(absent.start * PAGE, &data, self.account())
                 .expect("it has its space");
         }
         pages.begin();

@@ -66,9 +66,9 @@ impl Pair {
             Some(valid) => self.now.saturating_sub(valid),
             None => self.now + 1,
         };
-        let ends = self.past.iter().skip(1).map(|(begin, _)| *begin);
-        let ends = ends.chain(std::iter::once(u64::MAX));
-        let spans = self.past.iter().zip(ends);
+        let evictions = self.past.iter().skip(1).map(|(begin, _)| *begin);
+        let evictions = evictions.chain(std::iter::once(u64::MAX));
+        let spans = self.past.iter().zip(evictions);
         spans
             .filter(move |(_, end)| *end >= oldest)
             .map(|((_, state), _)| state)

@@ -1,6 +1,6 @@
 //! File systems to test, over memory and over a store that can be asked again.
 
-use holdfast_core::store::{Stamp, Store};
+use holdfast_core::store::{Lsn, Store};
 use holdfast_core::types::{Caller, Ino, OpenFlags, Result, XattrSet};
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Node, OpenFile, Options};
 use holdfast_testkit::store::{Call, Hook, ModelStore, Wrapped};
@@ -251,7 +251,7 @@ impl Hook for Gate {
         Ok(())
     }
 
-    fn committed(&self, _upto: Option<Stamp>) {
+    fn committed(&self, _upto: Option<Lsn>) {
         self.pass(Call::Commit);
     }
 }

@@ -178,7 +178,7 @@ impl<'g> Row<'g> {
         self.whole()[position].store(Word::item(new, short_tag(new.key())));
     }
 
-    /// Makes searches [along the row](crate::catalog::Trail) pass over this name: it is about to be
+    /// Makes searches [along the row](crate::catalog::LookupHint) pass over this name: it is about to be
     /// removed, or to lead elsewhere together with another. No reader asks for the tag of a marked
     /// word.
     pub(super) fn mark(self, item: Item<'g>) {

@@ -11,7 +11,7 @@
 //! waits for a device would be deaf. A thread's only entry is not armed while it serves.
 //!
 //! While the connection lives, every queue has an entry armed, or the watch adds one (see
-//! [`crate::session::crew`]), and the kernel is nudged to look at what has queued up before
+//! [`crate::session::pool`]), and the kernel is nudged to look at what has queued up before
 //! ([`Nudger`]).
 
 mod nudge;
@@ -19,7 +19,7 @@ mod queue;
 mod sys;
 
 pub(crate) use nudge::Nudger;
-pub(crate) use queue::{Entry, QueueRecruit, Report};
+pub(crate) use queue::{Entry, Report, SpawnQueueWorker};
 
 use std::{fs, io};
 

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::{
     session::{
-        crew::{Coming, Recruit},
         handler::Outcome,
-        post::{Post, pin},
-        service::{Enlisted, Service},
+        pool::{SpawnWorker, StartingWorker},
+        service::{Service, ServingGuard},
+        worker::{Worker, pin},
     },
     transport::{frame::Frame, mark_serving},
 };
@@ -39,14 +39,14 @@ impl Entry {
     pub(crate) fn start(
         self,
         service: &Arc<Service>,
-        coming: Coming,
+        starting: StartingWorker,
         registered: impl FnOnce(io::Result<()>) + Send + 'static,
     ) -> io::Result<()> {
         let frame = Frame::new(service.payload_max)?;
-        let enlisted = Enlisted::new(service);
+        let serving_guard = ServingGuard::new(service);
         thread::Builder::new()
             .name(format!("holdfast-cpu{}", self.qid))
-            .spawn(move || self.run(frame, &enlisted.service, coming, registered))?;
+            .spawn(move || self.run(frame, &serving_guard.service, starting, registered))?;
         Ok(())
     }
 
@@ -54,7 +54,7 @@ impl Entry {
         mut self,
         frame: Frame,
         service: &Arc<Service>,
-        coming: Coming,
+        starting: StartingWorker,
         registered: impl FnOnce(io::Result<()>),
     ) {
         mark_serving();
@@ -63,12 +63,12 @@ impl Entry {
             Ok(first) => first,
             Err(error) => return registered(Err(error)),
         };
-        coming.crew.join();
+        starting.pool.join();
         let mut server = Server {
             ring: self.ring,
-            post: Post::new(service.clone(), coming.crew.clone(), Some(self.qid)),
+            worker: Worker::new(service.clone(), starting.pool.clone(), Some(self.qid)),
         };
-        drop(coming);
+        drop(starting);
         registered(Ok(()));
         match server.serve(first) {
             Ok(()) => service.end(),
@@ -91,17 +91,17 @@ impl Entry {
 }
 
 /// Starts further threads of a queue.
-pub(crate) struct QueueRecruit {
+pub(crate) struct SpawnQueueWorker {
     pub(crate) qid: u16,
     pub(crate) device: Arc<OwnedFd>,
     pub(crate) nudger: Arc<Nudger>,
 }
 
-impl Recruit for QueueRecruit {
-    fn recruit(&self, service: &Arc<Service>, coming: Coming) -> io::Result<()> {
+impl SpawnWorker for SpawnQueueWorker {
+    fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()> {
         let entry = Entry::new(&self.device, self.qid)?;
         let (qid, owner, nudger) = (self.qid, service.clone(), self.nudger.clone());
-        entry.start(service, coming, move |registered| match registered {
+        entry.start(service, starting, move |registered| match registered {
             Ok(()) => {
                 if let Err(error) = nudger.nudge(qid) {
                     owner.fail(format_args!("no process looks after queue {qid}: {error}"));
@@ -118,12 +118,12 @@ pub(crate) type Report = Sender<(u16, io::Result<()>)>;
 
 struct Server {
     ring: Ring,
-    post: Post,
+    worker: Worker,
 }
 
 impl Server {
     fn serve(&mut self, mut first: Option<Frame>) -> io::Result<()> {
-        let service = self.post.service.clone();
+        let service = self.worker.service.clone();
         loop {
             let mut frame = match first
                 .take()
@@ -134,19 +134,19 @@ impl Server {
                 Some(Event::Lost(error)) if is_end(&error) => return Ok(()),
                 Some(Event::Lost(error)) => return Err(error),
                 None => {
-                    self.post.before_wait();
+                    self.worker.before_wait();
                     self.ring.wait()?;
                     continue;
                 }
             };
-            self.post.begin();
+            self.worker.begin();
             let outcome = match frame.accept_split() {
-                Ok(()) => service.handler.serve(&mut frame, &mut self.post),
+                Ok(()) => service.handler.serve(&mut frame, &mut self.worker),
                 Err(error) => {
                     let opcode = frame.header().opcode;
                     service
                         .handler
-                        .malformed(opcode, error, &self.post.counters)
+                        .malformed(opcode, error, &self.worker.counters)
                 }
             };
             let result = match outcome {
@@ -155,10 +155,10 @@ impl Server {
                 Outcome::Silent => Err(Errno::EIO),
             };
             let commit_id = frame.ring_reply(result);
-            self.post.before_reply();
+            self.worker.before_reply();
             self.ring.commit(frame, commit_id)?;
             self.ring.submit()?;
-            self.post.end();
+            self.worker.end();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Uses, ends and burials, step by step.
 
 use super::{Fixture, Tracked};
-use holdfast_sync::{Doomed, Held, Index, Prepared, Ref, epoch};
+use holdfast_sync::{Freeing, Held, Index, Prepared, Ref, epoch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -38,8 +38,8 @@ fn what_finds_objects_is_counted_in_bytes() {
     assert!(scattered.index.node_bytes() >= 100 * 512);
     for key in 0..640 {
         let found = dense.index.get(key).unwrap();
-        assert!(found.doom().is_none());
-        dense.index.bury(found.release().unwrap());
+        assert!(found.mark_freeing().is_none());
+        dense.index.free(found.release().unwrap());
     }
     // Those that were emptied last are looked at once others are.
     assert!(dense.index.node_bytes() < 11 * 512);
@@ -62,12 +62,12 @@ fn the_last_use_of_a_doomed_object_returns_it_and_its_burial_frees_it() {
     let first = fixture.publish(5).unwrap();
     let second = first.clone();
     assert!(Ref::ptr_eq(&first, &second) && first.uses() == 2);
-    assert!(first.doom().is_none() && second.is_doomed());
+    assert!(first.mark_freeing().is_none() && second.is_marked_freeing());
     assert!(first.release().is_none());
-    let doomed = second.release().expect("the last use");
-    assert!(!doomed.is_live() && doomed.try_ref().is_none());
-    doomed.check(5);
-    fixture.index.bury(doomed);
+    let freeing = second.release().expect("the last use");
+    assert!(!freeing.is_live() && freeing.try_ref().is_none());
+    freeing.check(5);
+    fixture.index.free(freeing);
     assert_eq!(fixture.index.len(), 0);
     fixture.settle(0);
     assert!(fixture.publish(5).is_some(), "the key is free again");
@@ -79,15 +79,15 @@ fn only_the_last_use_is_released_as_the_last() {
     let first = fixture.publish(5).unwrap();
     let second = first.clone();
     let second = second.release_last().expect_err("another use, and live");
-    assert!(first.doom().is_none());
+    assert!(first.mark_freeing().is_none());
     let first = first.release_last().expect_err("another use");
     assert!(second.release().is_none());
     let key = first.clone().into_raw();
     let first = first.release_last().expect_err("a raw use");
     assert!(first.forget(1).is_none());
-    let doomed = first.release_last().expect("the last use");
-    assert!(fixture.index.peek(key, &epoch::pin()).is_some() && doomed.try_ref().is_none());
-    fixture.index.bury(doomed);
+    let freeing = first.release_last().expect("the last use");
+    assert!(fixture.index.peek(key, &epoch::pin()).is_some() && freeing.try_ref().is_none());
+    fixture.index.free(freeing);
     fixture.settle(0);
 }
 
@@ -101,7 +101,7 @@ fn the_last_use_of_what_is_not_doomed_ends_it_unless_its_end_is_given_up() {
     let held = fixture.index.get(5).expect("it lives on");
     fixture
         .index
-        .bury(held.release_last().expect("the last use"));
+        .free(held.release_last().expect("the last use"));
     fixture.settle(0);
 }
 
@@ -109,8 +109,8 @@ fn the_last_use_of_what_is_not_doomed_ends_it_unless_its_end_is_given_up() {
 fn a_spared_object_stays_when_its_last_use_goes() {
     let fixture = Fixture::new();
     let held = fixture.publish(5).unwrap();
-    assert!(held.doom().is_none());
-    held.spare();
+    assert!(held.mark_freeing().is_none());
+    held.unmark_freeing();
     assert!(held.release().is_none());
     assert_eq!(fixture.index.get(5).unwrap().uses(), 1);
 }
@@ -120,8 +120,11 @@ fn an_unused_object_is_ended_by_the_very_call_that_dooms_it() {
     let fixture = Fixture::with([5]);
     let guard = epoch::pin();
     let held = fixture.index.peek(5, &guard).unwrap();
-    drop(held.doom().expect("no use is left"));
-    assert!(held.is_live() && held.is_doomed(), "put back, still doomed");
+    drop(held.mark_freeing().expect("no use is left"));
+    assert!(
+        held.is_live() && held.is_marked_freeing(),
+        "put back, still doomed"
+    );
     let held = held.try_ref().unwrap();
     assert!(held.release().is_some());
 }
@@ -130,7 +133,7 @@ fn an_unused_object_is_ended_by_the_very_call_that_dooms_it() {
 fn raw_uses_keep_an_object_and_are_given_back_by_number() {
     let fixture = Fixture::new();
     let held = fixture.publish(5).unwrap();
-    assert!(held.doom().is_none());
+    assert!(held.mark_freeing().is_none());
     for _ in 0..3 {
         assert_eq!(held.clone().into_raw(), 5);
     }
@@ -140,9 +143,9 @@ fn raw_uses_keep_an_object_and_are_given_back_by_number() {
     assert_eq!(held.uses(), 4);
     assert!(fixture.index.begin_evict(held).is_none(), "raw uses count");
     assert!(held.forget(0).is_none() && held.forget(3).is_none());
-    let doomed = held.forget(u64::MAX).expect("the last one");
-    fixture.index.bury(doomed);
-    assert!(held.forget(1).is_none() && held.doom().is_none());
+    let freeing = held.forget(u64::MAX).expect("the last one");
+    fixture.index.free(freeing);
+    assert!(held.forget(1).is_none() && held.mark_freeing().is_none());
     assert!(held.try_ref().is_none() && fixture.index.begin_evict(held).is_none());
     held.check(5);
 }
@@ -152,7 +155,7 @@ fn forgetting_too_much_takes_no_reference_away() {
     let fixture = Fixture::new();
     let held = fixture.publish(5).unwrap();
     held.clone().into_raw();
-    assert!(held.doom().is_none());
+    assert!(held.mark_freeing().is_none());
     assert!(held.forget(u64::MAX).is_none() && held.forget(1).is_none());
     assert_eq!(held.uses(), 1);
     assert!(held.release().is_some());
@@ -166,10 +169,10 @@ fn only_a_live_object_without_uses_is_evicted_and_only_once() {
     let used = held.try_ref().unwrap();
     assert!(fixture.index.begin_evict(held).is_none(), "in use");
     drop(used);
-    let doomed = fixture.index.begin_evict(held).unwrap();
+    let freeing = fixture.index.begin_evict(held).unwrap();
     assert!(fixture.index.begin_evict(held).is_none(), "dying already");
-    assert!(!doomed.is_doomed(), "evicted, not doomed");
-    fixture.index.bury(doomed);
+    assert!(!freeing.is_marked_freeing(), "evicted, not doomed");
+    fixture.index.free(freeing);
     assert!(fixture.index.begin_evict(held).is_none(), "buried");
 }
 
@@ -177,11 +180,11 @@ fn only_a_live_object_without_uses_is_evicted_and_only_once() {
 fn a_dropped_end_brings_the_object_back_to_life() {
     let fixture = Fixture::new();
     let held = fixture.publish(5).unwrap();
-    assert!(held.doom().is_none());
+    assert!(held.mark_freeing().is_none());
     drop(held);
     let held = fixture.index.get(5).expect("live again");
-    assert!(held.is_doomed() && held.uses() == 1);
-    fixture.index.bury(held.release().unwrap());
+    assert!(held.is_marked_freeing() && held.uses() == 1);
+    fixture.index.free(held.release().unwrap());
     fixture.settle(0);
 }
 
@@ -192,13 +195,13 @@ fn references_outlive_their_index_and_the_last_frees() {
     let value = |key| Tracked::new(key, &left);
     let now = || left.load(Ordering::Relaxed);
     let plain = index.publish(1, value(1)).unwrap();
-    let doomed = index.publish(2, value(2)).unwrap();
+    let freeing = index.publish(2, value(2)).unwrap();
     let raw = index.publish(3, value(3)).unwrap();
     let ended = index.publish(4, value(4)).unwrap();
     drop(index.publish(5, value(5)).unwrap());
     index.publish(6, value(6)).unwrap().into_raw();
     raw.clone().into_raw();
-    assert!(doomed.doom().is_none() && ended.doom().is_none());
+    assert!(freeing.mark_freeing().is_none() && ended.mark_freeing().is_none());
     let ended = ended.release().unwrap();
     drop(index);
     assert_eq!(now(), 4, "those in use");
@@ -207,7 +210,7 @@ fn references_outlive_their_index_and_the_last_frees() {
     assert!(plain.release().is_none() && now() == 4);
     drop(copy);
     assert_eq!(now(), 3);
-    let end = doomed.release().expect("still told of its end");
+    let end = freeing.release().expect("still told of its end");
     end.check(2);
     drop(end);
     assert_eq!(now(), 2);
@@ -223,8 +226,8 @@ fn a_burial_in_another_index_panics_and_revives() {
     let (here, there) = (Fixture::with([5]), Fixture::with([5]));
     let guard = epoch::pin();
     let held = here.index.peek(5, &guard).unwrap();
-    let doomed = here.index.begin_evict(held).unwrap();
-    let outcome = thread::scope(|scope| scope.spawn(|| there.index.bury(doomed)).join());
+    let freeing = here.index.begin_evict(held).unwrap();
+    let outcome = thread::scope(|scope| scope.spawn(|| there.index.free(freeing)).join());
     assert!(outcome.is_err());
     assert!(held.is_live() && there.index.get(5).is_some());
     assert_eq!((here.index.len(), there.index.len()), (1, 1));
@@ -233,17 +236,17 @@ fn a_burial_in_another_index_panics_and_revives() {
 /// Runs `resolve` on a dying object at key 5 while another thread runs `wait`.
 fn while_dying<R: Send>(
     wait: impl FnOnce(&Fixture) -> R + Send,
-    resolve: impl FnOnce(&Fixture, Doomed<Tracked>),
+    resolve: impl FnOnce(&Fixture, Freeing<Tracked>),
 ) -> R {
     let fixture = Fixture::new();
     let held = fixture.publish(5).unwrap();
-    assert!(held.doom().is_none());
-    let doomed = held.release().unwrap();
+    assert!(held.mark_freeing().is_none());
+    let freeing = held.release().unwrap();
     thread::scope(|scope| {
         let waiter = scope.spawn(|| wait(&fixture));
         thread::sleep(Duration::from_millis(30));
         assert!(!waiter.is_finished(), "did not wait");
-        resolve(&fixture, doomed);
+        resolve(&fixture, freeing);
         waiter.join().unwrap()
     })
 }
@@ -252,7 +255,7 @@ fn while_dying<R: Send>(
 fn a_lookup_waits_for_a_burial_and_finds_nothing() {
     let found = while_dying(
         |fixture| fixture.index.get(5).is_some(),
-        |fixture, doomed| fixture.index.bury(doomed),
+        |fixture, freeing| fixture.index.free(freeing),
     );
     assert!(!found);
 }
@@ -261,7 +264,7 @@ fn a_lookup_waits_for_a_burial_and_finds_nothing() {
 fn a_lookup_waits_for_a_revival_and_finds_the_object() {
     let found = while_dying(
         |fixture| fixture.index.get(5).map(|held| held.check(5)).is_some(),
-        |_, doomed| drop(doomed),
+        |_, freeing| drop(freeing),
     );
     assert!(found);
 }
@@ -270,7 +273,7 @@ fn a_lookup_waits_for_a_revival_and_finds_the_object() {
 fn a_publisher_waits_for_a_burial_and_takes_the_key() {
     let published = while_dying(
         |fixture| fixture.publish(5).is_some(),
-        |fixture, doomed| fixture.index.bury(doomed),
+        |fixture, freeing| fixture.index.free(freeing),
     );
     assert!(published);
 }
@@ -279,7 +282,7 @@ fn a_publisher_waits_for_a_burial_and_takes_the_key() {
 fn a_publisher_waits_for_a_revival_and_is_refused() {
     let published = while_dying(
         |fixture| fixture.publish(5).is_some(),
-        |_, doomed| drop(doomed),
+        |_, freeing| drop(freeing),
     );
     assert!(!published);
 }
@@ -326,15 +329,15 @@ fn uses_that_threads_take_in_turn_are_counted_and_the_last_one_ends_a_doomed_obj
     assert_eq!(kept[0].uses(), 40);
     let guard = epoch::pin();
     let held = fixture.index.peek(5, &guard).unwrap();
-    assert!(fixture.index.begin_evict(held).is_none() && held.doom().is_none());
+    assert!(fixture.index.begin_evict(held).is_none() && held.mark_freeing().is_none());
     for held in kept {
         thread::scope(|scope| {
             scope.spawn(move || assert!(held.release().is_none()));
         });
     }
     assert_eq!(held.uses(), 3);
-    let doomed = held.forget(3).expect("the last uses");
-    fixture.index.bury(doomed);
+    let freeing = held.forget(3).expect("the last uses");
+    fixture.index.free(freeing);
 }
 
 #[test]
@@ -384,7 +387,7 @@ fn looks_alone_share_nothing_and_looks_between_uses_do() {
     }
     assert!(is_shared());
     let evicted = index.begin_evict(index.peek(7, &epoch::pin()).unwrap());
-    index.bury(evicted.expect("unused all the same"));
+    index.free(evicted.expect("unused all the same"));
 }
 
 #[test]
@@ -409,11 +412,11 @@ fn objects_that_come_together_are_there_and_can_be_used_and_evicted() {
         let uses = index.get(key).map(|held| held.uses());
         assert_eq!(uses, Some(if key == 3 || key == 70 { 2 } else { 1 }));
     }
-    let doomed = {
+    let freeing = {
         let guard = epoch::pin();
         let held = index.peek(69, &guard).unwrap();
         index.begin_evict(held).unwrap()
     };
-    index.bury(doomed);
+    index.free(freeing);
     assert!(index.get(69).is_none());
 }

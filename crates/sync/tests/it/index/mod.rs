@@ -83,12 +83,12 @@ impl Fixture {
     /// Ends and buries an object without uses.
     fn evict(&self, key: u64) -> bool {
         let guard = epoch::pin();
-        let doomed = self
+        let freeing = self
             .index
             .peek(key, &guard)
             .and_then(|held| self.index.begin_evict(held));
         drop(guard);
-        doomed.map(|doomed| self.index.bury(doomed)).is_some()
+        freeing.map(|freeing| self.index.free(freeing)).is_some()
     }
 
     /// Waits until only `expected` objects exist: other threads may still be dropping some.

@@ -1,7 +1,7 @@
 //! Random calls against a model that is a map.
 
 use super::{Fixture, Tracked, settle};
-use holdfast_sync::{Doomed, Ref, epoch};
+use holdfast_sync::{Freeing, Ref, epoch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -43,14 +43,14 @@ fn call() -> impl Strategy<Value = (Call, usize)> {
 struct Object {
     refs: Vec<Ref<Tracked>>,
     raw: u64,
-    doomed: bool,
-    end: Option<Doomed<Tracked>>,
+    freeing: bool,
+    end: Option<Freeing<Tracked>>,
 }
 
 impl Object {
     /// Does the next step that takes the last use away end it?
-    fn ends(&self) -> bool {
-        self.doomed && self.refs.is_empty() && self.raw == 0
+    fn evictions(&self) -> bool {
+        self.freeing && self.refs.is_empty() && self.raw == 0
     }
 }
 
@@ -79,7 +79,7 @@ fn step(fixture: &Fixture, objects: &mut BTreeMap<u64, Object>, call: Call, key:
         Call::Release => {
             if let Some(last) = object.refs.pop() {
                 object.end = last.release();
-                assert_eq!(object.end.is_some(), object.ends());
+                assert_eq!(object.end.is_some(), object.evictions());
             }
         }
         Call::Drop => drop(object.refs.pop()),
@@ -91,7 +91,7 @@ fn step(fixture: &Fixture, objects: &mut BTreeMap<u64, Object>, call: Call, key:
         }
         Call::Bury => {
             if let Some(end) = object.end.take() {
-                index.bury(end);
+                index.free(end);
                 objects.remove(&key);
             }
         }
@@ -117,18 +117,18 @@ fn step_under_guard(fixture: &Fixture, object: &mut Object, call: Call, key: u64
             let given = n.min(object.raw);
             object.raw -= given;
             let end = held.forget(n);
-            assert_eq!(end.is_some(), given > 0 && object.ends());
+            assert_eq!(end.is_some(), given > 0 && object.evictions());
             end
         }
         Call::Doom => {
-            object.doomed = true;
-            let end = held.doom();
-            assert_eq!(end.is_some(), !dying && object.ends());
+            object.freeing = true;
+            let end = held.mark_freeing();
+            assert_eq!(end.is_some(), !dying && object.evictions());
             end
         }
         Call::Spare => {
-            object.doomed = false;
-            held.spare();
+            object.freeing = false;
+            held.unmark_freeing();
             None
         }
         _ => {
@@ -152,7 +152,7 @@ fn compare(fixture: &Fixture, objects: &BTreeMap<u64, Object>) {
         held.check(*key);
         assert_eq!(held.uses(), object.refs.len() as u64 + object.raw);
         assert_eq!(held.is_live(), object.end.is_none());
-        assert_eq!(held.is_doomed(), object.doomed);
+        assert_eq!(held.is_marked_freeing(), object.freeing);
     }
     let mut seen = Vec::new();
     let mut next = Some(0);

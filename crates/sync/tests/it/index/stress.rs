@@ -40,8 +40,8 @@ fn lookups_puts_and_evictions_of_the_same_objects_neither_leak_nor_free_twice() 
                     };
                     held.check(key);
                     match random.random_range(0..8) {
-                        0 => drop(held.doom()),
-                        1 => held.spare(),
+                        0 => drop(held.mark_freeing()),
+                        1 => held.unmark_freeing(),
                         2 => drop(held.clone()),
                         3 => assert!(held.clone().release().is_none()),
                         4 => {
@@ -51,10 +51,10 @@ fn lookups_puts_and_evictions_of_the_same_objects_neither_leak_nor_free_twice() 
                         _ => {}
                     }
                     assert!(held.is_live(), "I3: in use, hence not dying");
-                    if let Some(doomed) = held.release() {
-                        doomed.check(key);
-                        assert_eq!(doomed.uses(), 0);
-                        fixture.index.bury(doomed);
+                    if let Some(freeing) = held.release() {
+                        freeing.check(key);
+                        assert_eq!(freeing.uses(), 0);
+                        fixture.index.free(freeing);
                     } else if random.random_range(0..4) == 0 {
                         fixture.evict(key);
                     }
@@ -121,9 +121,9 @@ fn publishers_of_the_same_keys_agree_on_one_each_while_leaves_come_and_go() {
                 for round in 0..rounds(20_000) {
                     let key = round / 16 * 64 % 4096 + round % 3;
                     if let Some(held) = fixture.publish(key) {
-                        held.doom();
+                        held.mark_freeing();
                         match held.release() {
-                            Some(doomed) => fixture.index.bury(doomed),
+                            Some(freeing) => fixture.index.free(freeing),
                             None => unreachable!("nobody else takes a use"),
                         }
                     }
@@ -151,7 +151,7 @@ fn references_may_outlive_an_index_that_another_thread_drops() {
             for (key, held) in (1..).zip(refs) {
                 scope.spawn(move || {
                     if (round + key) % 3 == 0 {
-                        held.doom();
+                        held.mark_freeing();
                     }
                     held.clone().check(key);
                     if (round + key) % 2 == 0 {

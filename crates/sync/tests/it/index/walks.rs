@@ -70,9 +70,9 @@ fn a_scan_meets_the_dying_too() {
     let fixture = Fixture::with(1..=3);
     let guard = epoch::pin();
     let held = fixture.index.peek(2, &guard).unwrap();
-    let doomed = fixture.index.begin_evict(held).unwrap();
+    let freeing = fixture.index.begin_evict(held).unwrap();
     assert_eq!(keys(&fixture, 0, u64::MAX), [1, 2, 3]);
-    fixture.index.bury(doomed);
+    fixture.index.free(freeing);
     assert_eq!(keys(&fixture, 0, u64::MAX), [1, 3]);
 }
 

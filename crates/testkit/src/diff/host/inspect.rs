@@ -71,8 +71,8 @@ fn view(stat: &Statx) -> Result<View> {
     })
 }
 
-fn time(stamp: StatxTimestamp) -> Time {
-    Time::new(stamp.tv_sec, stamp.tv_nsec)
+fn time(lsn: StatxTimestamp) -> Time {
+    Time::new(lsn.tv_sec, lsn.tv_nsec)
 }
 
 fn open_quietly(path: &Bytes) -> Result<OwnedFd> {

@@ -7,7 +7,7 @@ use crate::journal::opcode::LAST;
 use crate::journal::record::{BatchHead, Map, Overwrite, Record};
 use crate::journal::tests::creation;
 use crate::journal::varint::Reader;
-use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
+use holdfast_core::store::{Change, InodeRecord, Lsn, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -160,7 +160,7 @@ fn material() -> impl Strategy<Value = Material> {
     )
 }
 
-fn decoded(bytes: &[u8], first: Stamp) -> Result<Vec<(BatchHead, Vec<Record<'_>>)>, Undecodable> {
+fn decoded(bytes: &[u8], first: Lsn) -> Result<Vec<(BatchHead, Vec<Record<'_>>)>, Undecodable> {
     let mut context = Context::new(first);
     let mut reader = Reader::new(bytes);
     let mut batches = Vec::new();
@@ -183,23 +183,23 @@ proptest! {
         batches in vec((0_u64..1 << 40, number(), vec(material(), 1..5)), 0..12),
         first in 0_u64..1 << 62,
     ) {
-        let (mut buf, mut context) = (Vec::new(), Context::new(Stamp(first)));
-        let mut stamp = first;
+        let (mut buf, mut context) = (Vec::new(), Context::new(Lsn(first)));
+        let mut lsn = first;
         let mut expected = Vec::new();
-        for (passed, realm, materials) in &batches {
-            stamp += passed;
-            let head = BatchHead { stamp: Stamp(stamp), realm: *realm };
+        for (passed, subvolume, materials) in &batches {
+            lsn += passed;
+            let head = BatchHead { lsn: Lsn(lsn), subvolume: *subvolume };
             let records: Vec<Record<'_>> = materials.iter().flat_map(Material::records).collect();
             let before = buf.len();
             encode::batch(&mut buf, &mut context, head, &records);
             prop_assert!(buf.len() - before <= encode::longest(&records));
             expected.push((head, records));
         }
-        let found = decoded(&buf, Stamp(first));
+        let found = decoded(&buf, Lsn(first));
         prop_assert_eq!(found.as_ref(), Ok(&expected));
         // Cut off anywhere, it is malformed or ends with a batch: never anything else.
         for cut in 0..buf.len() {
-            if let Ok(found) = decoded(&buf[..cut], Stamp(first)) {
+            if let Ok(found) = decoded(&buf[..cut], Lsn(first)) {
                 prop_assert_eq!(&found[..], &expected[..found.len()]);
             }
         }
@@ -207,7 +207,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_records_or_malformed(bytes in vec(any::<u8>(), 0..300), first: u64) {
-        if let Ok(batches) = decoded(&bytes, Stamp(first)) {
+        if let Ok(batches) = decoded(&bytes, Lsn(first)) {
             // Every record takes a byte at least, or is one of three that do.
             let records: usize = batches.iter().map(|(_, records)| records.len()).sum();
             prop_assert!(records <= 3 * bytes.len());
@@ -216,25 +216,25 @@ proptest! {
 
     #[test]
     fn a_changed_byte_never_panics(index in 0_usize..10_000, to: u8) {
-        let (mut buf, mut context) = (Vec::new(), Context::new(Stamp(0)));
+        let (mut buf, mut context) = (Vec::new(), Context::new(Lsn(0)));
         for file in 0..20_u64 {
-            let head = BatchHead { stamp: Stamp(file), realm: 1 };
+            let head = BatchHead { lsn: Lsn(file), subvolume: 1 };
             encode::batch(&mut buf, &mut context, head, &creation(file, b"some name"));
         }
         let at = index % buf.len();
         buf[at] = to;
-        let _ = decoded(&buf, Stamp(0));
+        let _ = decoded(&buf, Lsn(0));
     }
 }
 
 #[test]
 fn a_creation_in_order_takes_four_bytes_more_than_its_name() {
-    let (mut buf, mut context) = (Vec::new(), Context::new(Stamp(0)));
+    let (mut buf, mut context) = (Vec::new(), Context::new(Lsn(0)));
     let name = [b'n'; 24];
     for file in 0..100_u64 {
         let head = BatchHead {
-            stamp: Stamp(500 * file),
-            realm: 1,
+            lsn: Lsn(500 * file),
+            subvolume: 1,
         };
         let before = buf.len();
         encode::batch(&mut buf, &mut context, head, &creation(file, &name));
@@ -247,7 +247,7 @@ fn a_creation_in_order_takes_four_bytes_more_than_its_name() {
 
 #[test]
 fn an_operation_of_a_later_version_is_told_from_damage() {
-    let after = |operation| decoded(&[0, operation | LAST], Stamp(0)).unwrap_err();
+    let after = |operation| decoded(&[0, operation | LAST], Lsn(0)).unwrap_err();
     assert_eq!(after(0), Undecodable::Malformed);
     for kept in (16..24).chain(26..32) {
         assert_eq!(after(kept), Undecodable::Unknown(kept));

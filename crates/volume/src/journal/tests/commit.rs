@@ -2,7 +2,7 @@
 
 use super::{creation, formatted, fresh, reopened, shown};
 use crate::journal::{BeforeCommit, Commit, Error, Journal, Map, Position, Record, Result};
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,11 +42,11 @@ fn threads_that_commit_at_once_share_flushes() {
                 start.wait();
                 for index in 0..EACH {
                     let batch = creation(thread * EACH + index, b"name");
-                    let stamp = journal.append(1 + thread, &batch).expect("room");
+                    let lsn = journal.append(1 + thread, &batch).expect("room");
                     journal
-                        .commit(Some(stamp), &Slow)
+                        .commit(Some(lsn), &Slow)
                         .expect("a device that works");
-                    assert!(journal.durable() >= stamp);
+                    assert!(journal.durable() >= lsn);
                 }
             });
         }
@@ -55,13 +55,13 @@ fn threads_that_commit_at_once_share_flushes() {
     assert!(flushes < THREADS * EACH / 2, "{flushes} flushes");
     let (_, seen) = reopened(&device, 4096, Position::default());
     assert_eq!(seen.len() as u64, THREADS * EACH);
-    assert!(seen.is_sorted_by_key(|(stamp, ..)| *stamp));
+    assert!(seen.is_sorted_by_key(|(lsn, ..)| *lsn));
     let mut next = BTreeMap::new();
-    for (_, realm, records) in seen {
-        let index = next.entry(realm).or_insert(0);
+    for (_, subvolume, records) in seen {
+        let index = next.entry(subvolume).or_insert(0);
         assert_eq!(
             records,
-            shown(&creation((realm - 1) * EACH + *index, b"name"))
+            shown(&creation((subvolume - 1) * EACH + *index, b"name"))
         );
         *index += 1;
     }
@@ -99,9 +99,9 @@ fn all_who_wait_for_a_failed_commit_hear_of_it() {
             scope.spawn(|| {
                 for index in 0..50 {
                     let appended = journal.append(1, &creation(index, b"name"));
-                    let result = appended.and_then(|stamp| {
-                        journal.commit(Some(stamp), &())?;
-                        assert!(journal.durable() >= stamp);
+                    let result = appended.and_then(|lsn| {
+                        journal.commit(Some(lsn), &())?;
+                        assert!(journal.durable() >= lsn);
                         Ok(())
                     });
                     let count = if result.is_ok() { &done } else { &failed };
@@ -152,7 +152,7 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
     const WAITERS: usize = 4;
     for panics in [false, true] {
         let (device, journal) = fresh(64);
-        let stamp = journal.append(1, &creation(0, b"lost")).expect("room");
+        let lsn = journal.append(1, &creation(0, b"lost")).expect("room");
         let hook = Refuses {
             journal: &journal,
             panics,
@@ -160,7 +160,7 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
             told: parking_lot::Mutex::default(),
         };
         let answers: Vec<_> = thread::scope(|scope| {
-            let leader = scope.spawn(|| journal.commit(Some(stamp), &hook));
+            let leader = scope.spawn(|| journal.commit(Some(lsn), &hook));
             let wait = |nth| {
                 let (journal, come) = (&journal, &hook.come);
                 scope.spawn(move || {
@@ -168,7 +168,7 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
                     come.wait();
                     match nth {
                         0 => journal.commit_now(&()),
-                        _ => journal.commit(Some(stamp), &()),
+                        _ => journal.commit(Some(lsn), &()),
                     }
                 })
             };
@@ -186,7 +186,7 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
             assert_eq!(*answer, Some(Err(Error::Failed)));
         }
         assert_eq!(*hook.told.lock(), [reason], "once");
-        assert!(journal.durable() < stamp && journal.failed());
+        assert!(journal.durable() < lsn && journal.failed());
         let (_, seen) = reopened(&device, 64, Position::default());
         assert_eq!(seen, []);
     }
@@ -195,30 +195,30 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
 #[test]
 fn a_commit_takes_its_cut_when_its_hook_says_so() {
     /// Appends before its cut and behind it.
-    struct Appends<'j>(&'j Journal, parking_lot::Mutex<Vec<Stamp>>);
+    struct Appends<'j>(&'j Journal, parking_lot::Mutex<Vec<Lsn>>);
     impl BeforeCommit for Appends<'_> {
         fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
-            let mut stamps = self.1.lock();
-            stamps.push(self.0.append(1, &creation(1, b"before"))?);
-            stamps.push(commit.cut());
-            stamps.push(self.0.append(1, &creation(2, b"behind"))?);
+            let mut lsns = self.1.lock();
+            lsns.push(self.0.append(1, &creation(1, b"before"))?);
+            lsns.push(commit.cut());
+            lsns.push(self.0.append(1, &creation(2, b"behind"))?);
             Ok(())
         }
 
         fn after(&self, position: Position) {
-            self.1.lock().push(position.stamp);
+            self.1.lock().push(position.lsn);
         }
     }
     let (device, journal) = fresh(64);
     let first = journal.append(1, &creation(0, b"first")).expect("room");
     let hook = Appends(&journal, parking_lot::Mutex::default());
     journal.commit_now(&hook).expect("a device that works");
-    let stamps = hook.1.lock().clone();
-    assert_eq!(stamps[3], stamps[1], "the position is the cut's");
-    assert!(journal.durable() < stamps[2]);
+    let lsns = hook.1.lock().clone();
+    assert_eq!(lsns[3], lsns[1], "the position is the cut's");
+    assert!(journal.durable() < lsns[2]);
     let (_, seen) = reopened(&device, 64, Position::default());
-    let seen: Vec<Stamp> = seen.iter().map(|(stamp, ..)| *stamp).collect();
-    assert_eq!(seen, [first, stamps[0]]);
+    let seen: Vec<Lsn> = seen.iter().map(|(lsn, ..)| *lsn).collect();
+    assert_eq!(seen, [first, lsns[0]]);
 }
 
 #[test]
@@ -253,10 +253,10 @@ fn what_the_journal_has_nothing_of_is_durable_with_the_next_cut() {
     impl BeforeCommit for Late<'_> {
         fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
             let cut = commit.cut();
-            assert!(cut >= Stamp(self.1.load(Ordering::Relaxed)));
-            let stamp = self.0.before_next_cut();
-            assert!(stamp > cut);
-            self.1.store(stamp.0, Ordering::Relaxed);
+            assert!(cut >= Lsn(self.1.load(Ordering::Relaxed)));
+            let lsn = self.0.before_next_cut();
+            assert!(lsn > cut);
+            self.1.store(lsn.0, Ordering::Relaxed);
             Ok(())
         }
     }
@@ -268,7 +268,7 @@ fn what_the_journal_has_nothing_of_is_durable_with_the_next_cut() {
         .commit(Some(first), &late)
         .expect("a device that works");
     assert!(journal.durable() >= first);
-    let second = Stamp(late.1.load(Ordering::Relaxed));
+    let second = Lsn(late.1.load(Ordering::Relaxed));
     assert!(journal.durable() < second, "it was late");
     journal
         .commit(Some(second), &late)

@@ -2,7 +2,7 @@
 
 use super::{Event, Recorder, Seen, all, creation, formatted, region, reopened, shown};
 use crate::journal::{Journal, Position};
-use holdfast_core::store::{Change, Stamp};
+use holdfast_core::store::{Change, Lsn};
 use holdfast_device::{BlockDevice, Image, MemoryDevice, SECTOR};
 use holdfast_types::Ino;
 use proptest::prelude::*;
@@ -64,8 +64,8 @@ pub(super) fn live(device: &Arc<Recorder>, position: Position, steps: &[u32], sa
             offset: 0,
             data: &data,
         });
-        let stamp = journal.append(1, &batch).expect("room");
-        appended.push((stamp, 1, shown(&batch)));
+        let lsn = journal.append(1, &batch).expect("room");
+        appended.push((lsn, 1, shown(&batch)));
     }
     let log = std::mem::take(&mut *device.log.lock());
     Life {
@@ -152,12 +152,12 @@ const STEPS: [u32; 14] = [9, 0, 300, 9_000, 0, 70_000, 4, 0, 5, 6, 7, 0, 150_000
 #[test]
 fn a_write_cut_at_any_sector_leaves_a_prefix() {
     let device = formatted(BLOCKS);
-    let life = live(&device, Position::default(), &STEPS, 1);
+    let incarnation = live(&device, Position::default(), &STEPS, 1);
     let mut states = 0;
-    for events in 0..=life.log.len() {
-        for cut in 0..=life.sectors(events) {
-            let crashed = life.crashed(events, |sector| sector < cut);
-            life.check(&crashed, events, Position::default());
+    for events in 0..=incarnation.log.len() {
+        for cut in 0..=incarnation.sectors(events) {
+            let crashed = incarnation.crashed(events, |sector| sector < cut);
+            incarnation.check(&crashed, events, Position::default());
             states += 1;
         }
     }
@@ -167,11 +167,11 @@ fn a_write_cut_at_any_sector_leaves_a_prefix() {
 #[test]
 fn a_write_without_any_one_sector_leaves_a_prefix() {
     let device = formatted(BLOCKS);
-    let life = live(&device, Position::default(), &STEPS, 1);
-    for events in 0..=life.log.len() {
-        for missing in 0..life.sectors(events) {
-            let crashed = life.crashed(events, |sector| sector != missing);
-            life.check(&crashed, events, Position::default());
+    let incarnation = live(&device, Position::default(), &STEPS, 1);
+    for events in 0..=incarnation.log.len() {
+        for missing in 0..incarnation.sectors(events) {
+            let crashed = incarnation.crashed(events, |sector| sector != missing);
+            incarnation.check(&crashed, events, Position::default());
         }
     }
 }
@@ -202,7 +202,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn crash_after_crash_leaves_a_prefix_and_nothing_stale(
-        lives in proptest::collection::vec(
+        incarnations in proptest::collection::vec(
             (steps(), any::<u64>(), any::<u16>(), any::<bool>(), 0..4_u64),
             1..6,
         ),
@@ -211,23 +211,23 @@ proptest! {
         let mut position = Position::default();
         let mut salt = 0;
         let mut cache = 1;
-        for (steps, seed, point, checkpoint, how) in lives {
+        for (steps, seed, point, checkpoint, how) in incarnations {
             salt += 1;
             device.cache.store(if how == 3 { 0 } else { cache }, Ordering::Relaxed);
-            let life = live(&device, position, &steps, salt);
-            let events = usize::from(point) % (life.log.len() + 1);
+            let incarnation = live(&device, position, &steps, salt);
+            let events = usize::from(point) % (incarnation.log.len() + 1);
             // The process ends, or the power, and the cache with it.
             if how == 0 {
                 let torn = seed as usize % 20;
-                device = life.killed(events, torn);
+                device = incarnation.killed(events, torn);
                 device.cache.store(cache, Ordering::Relaxed);
-                let whole = events - usize::from(torn < life.sectors(events));
-                life.check(&device, whole, position);
+                let whole = events - usize::from(torn < incarnation.sectors(events));
+                incarnation.check(&device, whole, position);
             } else {
                 cache += 1;
-                device = life.crashed(events, subset(seed));
+                device = incarnation.crashed(events, subset(seed));
                 device.cache.store(cache, Ordering::Relaxed);
-                life.check(&device, events, position);
+                incarnation.check(&device, events, position);
             }
             if checkpoint {
                 let (journal, _) = reopened(&device, BLOCKS, position);
@@ -264,5 +264,5 @@ fn frames_behind_a_torn_one_are_never_taken_up_by_a_later_life() {
         1
     );
     let (journal, _) = reopened(&after, BLOCKS, Position::default());
-    assert!(journal.durable() >= Stamp(1));
+    assert!(journal.durable() >= Lsn(1));
 }

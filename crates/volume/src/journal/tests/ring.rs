@@ -2,7 +2,7 @@
 
 use super::{all, creation, formatted, fresh, region, reopened, shown};
 use crate::journal::{Error, Journal, Map, Position, Reason, Record, Region};
-use holdfast_core::store::{Change, Stamp};
+use holdfast_core::store::{Change, Lsn};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Ino;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ fn what_was_committed_comes_back_once_and_in_order() {
     let mut expected = Vec::new();
     for index in 0..2000 {
         let batch = creation(index, b"name");
-        let realm = 1 + index / 700;
-        let stamp = journal.append(realm, &batch).expect("room");
-        expected.push((stamp, realm, shown(&batch)));
+        let subvolume = 1 + index / 700;
+        let lsn = journal.append(subvolume, &batch).expect("room");
+        expected.push((lsn, subvolume, shown(&batch)));
         if index % 300 == 299 {
             journal.commit(None, &()).expect("a device that works");
         }
@@ -26,12 +26,10 @@ fn what_was_committed_comes_back_once_and_in_order() {
     assert_eq!(seen, expected);
     // The next life goes on behind them.
     let batch = creation(5000, b"later");
-    let stamp = journal.append(1, &batch).expect("room");
-    assert!(stamp > expected[1799].0);
-    journal
-        .commit(Some(stamp), &())
-        .expect("a device that works");
-    expected.push((stamp, 1, shown(&batch)));
+    let lsn = journal.append(1, &batch).expect("room");
+    assert!(lsn > expected[1799].0);
+    journal.commit(Some(lsn), &()).expect("a device that works");
+    expected.push((lsn, 1, shown(&batch)));
     assert_eq!(reopened(&device, 64, Position::default()).1, expected);
 }
 
@@ -47,11 +45,9 @@ fn the_ring_goes_round_for_ever_if_it_is_trimmed() {
             offset: 0,
             data: &data,
         }];
-        let stamp = journal.append(1, &batch).expect("room");
-        expected.push((stamp, 1, shown(&batch)));
-        journal
-            .commit(Some(stamp), &())
-            .expect("a device that works");
+        let lsn = journal.append(1, &batch).expect("room");
+        expected.push((lsn, 1, shown(&batch)));
+        journal.commit(Some(lsn), &()).expect("a device that works");
         if round % 3 == 2 {
             position = journal.cut();
             expected.clear();
@@ -80,7 +76,7 @@ fn a_full_journal_takes_nothing_until_it_is_trimmed() {
     let mut expected = Vec::new();
     let full = loop {
         match journal.append(1, &batch) {
-            Ok(stamp) => expected.push((stamp, 1, shown(&batch))),
+            Ok(lsn) => expected.push((lsn, 1, shown(&batch))),
             Err(error) => break error,
         }
     };
@@ -136,8 +132,8 @@ fn a_batch_of_many_blocks_is_one() {
             }],
         );
         for batch in [&small[..], &large[..]] {
-            let stamp = journal.append(1, batch).expect("room");
-            expected.push((stamp, 1, shown(batch)));
+            let lsn = journal.append(1, batch).expect("room");
+            expected.push((lsn, 1, shown(batch)));
         }
     }
     journal.commit(None, &()).expect("a device that works");
@@ -156,9 +152,9 @@ fn a_batch_of_many_blocks_is_one() {
 #[test]
 fn empty_batches_and_empty_commits_write_nothing() {
     let (device, journal) = fresh(64);
-    let stamp = journal.append(1, &[]).expect("nothing to refuse");
-    journal.commit(Some(stamp), &()).expect("nothing to fail");
-    assert!(journal.durable() >= stamp);
+    let lsn = journal.append(1, &[]).expect("nothing to refuse");
+    journal.commit(Some(lsn), &()).expect("nothing to fail");
+    assert!(journal.durable() >= lsn);
     assert_eq!(device.log.lock().len(), 0);
 }
 
@@ -175,14 +171,14 @@ fn maps_follow_the_batches_of_their_cut() {
     };
     let hook = super::commit::Maps(vec![map, map]);
     let batch = creation(0, b"file");
-    let stamp = journal.append(1, &batch).expect("room");
+    let lsn = journal.append(1, &batch).expect("room");
     journal
-        .commit(Some(stamp), &hook)
+        .commit(Some(lsn), &hook)
         .expect("a device that works");
     let cut = journal.durable();
     let map = vec![format!("{:?}", Record::Map(map))];
     let expected = [
-        (stamp, 1, shown(&batch)),
+        (lsn, 1, shown(&batch)),
         (cut, 1, map.clone()),
         (cut, 1, map),
     ];
@@ -254,5 +250,5 @@ fn a_hole_in_what_was_committed_is_an_error() {
         5,
         "all is back"
     );
-    assert!(journal.durable() > Stamp(0));
+    assert!(journal.durable() > Lsn(0));
 }

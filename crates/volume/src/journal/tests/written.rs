@@ -244,13 +244,13 @@ const STEPS: [u32; 15] = [
 fn a_process_killed_at_any_sector_leaves_all_that_was_written() {
     let device = formatted(BLOCKS);
     device.cache.store(7, Ordering::Relaxed);
-    let life = live(&device, Position::default(), &STEPS, 1);
-    for events in 0..=life.log.len() {
-        for torn in 0..=life.sectors(events) {
-            let killed = life.killed(events, torn);
+    let incarnation = live(&device, Position::default(), &STEPS, 1);
+    for events in 0..=incarnation.log.len() {
+        for torn in 0..=incarnation.sectors(events) {
+            let killed = incarnation.killed(events, torn);
             killed.cache.store(7, Ordering::Relaxed);
-            let before = events - usize::from(torn < life.sectors(events));
-            life.check(&killed, before, Position::default());
+            let before = events - usize::from(torn < incarnation.sectors(events));
+            incarnation.check(&killed, before, Position::default());
         }
     }
 }
@@ -259,19 +259,19 @@ fn a_process_killed_at_any_sector_leaves_all_that_was_written() {
 fn power_that_fails_at_any_sector_leaves_what_was_flushed() {
     let device = formatted(BLOCKS);
     device.cache.store(7, Ordering::Relaxed);
-    let life = live(&device, Position::default(), &STEPS, 1);
-    for events in 0..=life.log.len() {
+    let incarnation = live(&device, Position::default(), &STEPS, 1);
+    for events in 0..=incarnation.log.len() {
         let mut count = 0;
-        life.crashed(events, |sector| {
+        incarnation.crashed(events, |sector| {
             count = sector + 1;
             true
         });
         for missing in 0..=count {
-            let crashed = life.crashed(events, |sector| sector != missing);
+            let crashed = incarnation.crashed(events, |sector| sector != missing);
             crashed.cache.store(8, Ordering::Relaxed);
-            life.check(&crashed, events, Position::default());
-            let behind = life.crashed(events, |sector| sector >= missing);
-            life.check(&behind, events, Position::default());
+            incarnation.check(&crashed, events, Position::default());
+            let behind = incarnation.crashed(events, |sector| sector >= missing);
+            incarnation.check(&behind, events, Position::default());
         }
     }
 }
@@ -292,8 +292,8 @@ fn a_lot_that_is_only_written_is_flushed_now_and_then_and_still_not_durable() {
             offset: 0,
             data: &data,
         });
-        let stamp = journal.append(1, &batch).expect("room");
-        expected.push((stamp, 1, shown(&batch)));
+        let lsn = journal.append(1, &batch).expect("room");
+        expected.push((lsn, 1, shown(&batch)));
         if index % 100 == 0 {
             journal.write(&()).expect("a device that works");
         }

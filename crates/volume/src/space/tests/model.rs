@@ -34,7 +34,7 @@ struct Model {
     /// What the journal has: stamp, extent, whether it was freed.
     log: Vec<(u64, Extent, bool)>,
     durable: u64,
-    stamp: u64,
+    lsn: u64,
     placed: Vec<Extent>,
     files: Vec<Extent>,
     nodes: Vec<Extent>,
@@ -64,7 +64,7 @@ impl Model {
             },
             log: Vec::new(),
             durable: 0,
-            stamp: 0,
+            lsn: 0,
             placed: Vec::new(),
             files: Vec::new(),
             nodes: Vec::new(),
@@ -135,12 +135,12 @@ impl Model {
             0..=2 => self.place(a, b),
             3 | 4 => self.record(a),
             5 => self.free(a),
-            6 => self.commit(self.durable + a % (self.stamp - self.durable + 1)),
+            6 => self.commit(self.durable + a % (self.lsn - self.durable + 1)),
             7 => self.give_back(a),
             8 => self.promise(a, b),
             9 => self.checkpoint(a, b),
             10 => self.crash(a),
-            _ => self.commit(self.stamp),
+            _ => self.commit(self.lsn),
         }
         self.check();
     }
@@ -210,9 +210,9 @@ impl Model {
             return;
         };
         let extent = Self::merged(&mut self.placed, extent);
-        self.stamp += 1;
-        self.space.record(extent, self.stamp).expect("placed");
-        self.log.push((self.stamp, extent, false));
+        self.lsn += 1;
+        self.space.record(extent, self.lsn).expect("placed");
+        self.log.push((self.lsn, extent, false));
         self.set(extent, Now::Placed, Now::Recorded);
         self.files.push(extent);
     }
@@ -230,19 +230,19 @@ impl Model {
         if freed.length == 0 {
             return;
         }
-        self.stamp += 1;
-        self.space.free_data(freed, self.stamp).expect("recorded");
-        self.log.push((self.stamp, freed, true));
+        self.lsn += 1;
+        self.space.free_data(freed, self.lsn).expect("recorded");
+        self.log.push((self.lsn, freed, true));
         self.set(freed, Now::Recorded, Now::Deferred);
-        self.freed.push((self.stamp, freed));
+        self.freed.push((self.lsn, freed));
     }
 
-    fn commit(&mut self, stamp: u64) {
-        self.durable = stamp;
-        self.space.committed(stamp).expect("consistent");
+    fn commit(&mut self, lsn: u64) {
+        self.durable = lsn;
+        self.space.committed(lsn).expect("consistent");
         for (freed, extent) in self
             .freed
-            .extract_if(.., |(freed, _)| *freed <= stamp)
+            .extract_if(.., |(freed, _)| *freed <= lsn)
             .collect::<Vec<_>>()
         {
             match self.cut {
@@ -275,7 +275,7 @@ impl Model {
 
     /// A checkpoint, with data changing meanwhile. `b` odd: a crash before the superblock.
     fn checkpoint(&mut self, a: u64, b: u64) {
-        let cut = self.stamp;
+        let cut = self.lsn;
         self.space.begin_checkpoint(cut).expect("consistent");
         self.cut = Some(cut);
         let generation = self.root.generation + 1;
@@ -290,7 +290,7 @@ impl Model {
                 1 => self.record(seed >> 40),
                 2 => self.free(seed >> 40),
                 3 => self.replace(seed >> 40, generation, &mut recorded),
-                4 => self.commit(self.stamp),
+                4 => self.commit(self.lsn),
                 _ => self.node(&mut recorded),
             }
         }
@@ -331,7 +331,7 @@ impl Model {
             self.set(extent, Now::Deferred, Now::Free);
         }
         if self.durable >= cut {
-            self.log.retain(|(stamp, ..)| *stamp > cut);
+            self.log.retain(|(lsn, ..)| *lsn > cut);
         }
     }
 
@@ -391,9 +391,9 @@ impl Model {
             self.check_remount();
         }
         let durable = self.durable.max(self.root.cut);
-        self.log.retain(|(stamp, ..)| *stamp <= durable);
-        for (stamp, extent, freed) in self.log.clone() {
-            if stamp <= self.root.cut {
+        self.log.retain(|(lsn, ..)| *lsn <= durable);
+        for (lsn, extent, freed) in self.log.clone() {
+            if lsn <= self.root.cut {
                 continue;
             }
             if freed {
@@ -406,7 +406,7 @@ impl Model {
         }
         self.space.replayed().expect("consistent");
         self.durable = durable;
-        self.stamp = durable;
+        self.lsn = durable;
         self.relist();
     }
 

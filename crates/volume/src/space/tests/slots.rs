@@ -22,13 +22,13 @@ impl Saved {
             slots: vec![vec![Box::new([0; BLOCK_SIZE]); 2]; 2],
             free: 0,
         };
-        for stamp in 1..4 {
+        for lsn in 1..4 {
             for group in 0..2 {
                 let goal = layout.group(group).start + 2;
                 let extent = space.allocate(&Request::data(5).near(goal)).expect("room");
-                space.record(extent, stamp).expect("placed");
+                space.record(extent, lsn).expect("placed");
             }
-            space.begin_checkpoint(stamp).expect("consistent");
+            space.begin_checkpoint(lsn).expect("consistent");
             saved.generation += 1;
             let bitmaps = space.dirty_bitmaps(saved.generation);
             for (block, bytes) in bitmaps.blocks {
@@ -37,7 +37,7 @@ impl Saved {
             }
             saved.seal = bitmaps.seal;
             space.checkpointed(saved.generation).expect("consistent");
-            space.committed(stamp).expect("consistent");
+            space.committed(lsn).expect("consistent");
             assert_eq!(space.seal(), saved.seal);
         }
         saved.free = space.report().free;

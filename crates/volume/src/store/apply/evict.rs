@@ -7,11 +7,11 @@
 use holdfast_core::store::{Change, InodeRecord};
 use holdfast_types::{FileType, Ino};
 
-use super::fetched::Fetched;
-use super::transaction::Maker;
+use super::prefetched::Prefetched;
+use super::transaction::Applier;
 use crate::Result;
 use crate::store::file::extent_map::{Mapping, Run};
-use crate::store::load::Finder;
+use crate::store::load::SnapshotReader;
 use crate::store::memtable::Object;
 
 /// A batch without the last attributes of an inode that it ends, with which the core begins such a
@@ -27,11 +27,11 @@ pub(in crate::store) fn without_last_attributes<'b, 'c>(
     }
 }
 
-impl Maker<'_, '_> {
+impl Applier<'_, '_> {
     /// An inode ends, and all that it has.
     pub(in crate::store) fn free(&mut self, ino: Ino) -> Result<()> {
         let is_file = self.is_file_at_its_end(ino);
-        let freed = self.finder.end(ino, is_file, self.fetched)?;
+        let freed = self.snapshot_reader.end(ino, is_file, self.prefetched)?;
         self.freed.extend(freed);
         self.inodes -= 1;
         Ok(())
@@ -39,14 +39,14 @@ impl Maker<'_, '_> {
 
     /// Has the places asked for of all that the batch ends.
     pub(in crate::store) fn prepare_ends(&self, batch: &[Change<'_>]) -> Result<()> {
-        let Some(fetched) = self.fetched else {
+        let Some(prefetched) = self.prefetched else {
             return Ok(());
         };
         for change in batch {
             if let Change::Free { ino } = *change {
                 let is_file = self.is_file_at_its_end(ino);
-                if self.finder.has_places_below(ino, is_file) {
-                    fetched.expect_places(ino, is_file)?;
+                if self.snapshot_reader.has_places_below(ino, is_file) {
+                    prefetched.expect_places(ino, is_file)?;
                 }
             }
         }
@@ -60,7 +60,7 @@ impl Maker<'_, '_> {
     }
 }
 
-impl Finder<'_> {
+impl SnapshotReader<'_> {
     /// An inode ends, and all that it has; gives the places that its bytes had. Is it a file, if that is known? If its places
     /// are missing, nothing has happened.
     #[inline]
@@ -68,11 +68,11 @@ impl Finder<'_> {
         &self,
         ino: Ino,
         is_file: Option<bool>,
-        fetched: Option<&Fetched<'_>>,
+        prefetched: Option<&Prefetched<'_>>,
     ) -> Result<Vec<Run>> {
         match self.end_without_places(ino, is_file) {
             true => Ok(Vec::new()),
-            false => self.end_with_places(ino, is_file, fetched),
+            false => self.end_with_places(ino, is_file, prefetched),
         }
     }
 
@@ -120,12 +120,12 @@ impl Finder<'_> {
         &self,
         ino: Ino,
         is_file: Option<bool>,
-        fetched: Option<&Fetched<'_>>,
+        prefetched: Option<&Prefetched<'_>>,
     ) -> Result<Vec<Run>> {
         let freed = match self.places_above(ino) {
             Some(places) => places?,
-            None => match fetched {
-                Some(fetched) => fetched.take_places(ino, is_file)?,
+            None => match prefetched {
+                Some(prefetched) => prefetched.take_places(ino, is_file)?,
                 None => self.places_below(ino, is_file)?,
             },
         };

@@ -6,5 +6,5 @@
 //! the barrier is passed, and what it needs of space was [reserved](super::reservation).
 
 pub(in crate::store) mod evict;
-pub(in crate::store) mod fetched;
+pub(in crate::store) mod prefetched;
 pub(in crate::store) mod transaction;

@@ -7,12 +7,12 @@
 use holdfast_core::store::{Change, InodeRecord, PageOf};
 use holdfast_types::{FileType, Ino};
 
-use super::fetched::Fetched;
+use super::prefetched::Prefetched;
 use crate::journal::{Map, Record};
 use crate::space::{Extent, FileRequest};
 use crate::store::file::content::{Content, Source, Waits, edges_of};
 use crate::store::file::extent_map::Run;
-use crate::store::load::Finder;
+use crate::store::load::SnapshotReader;
 use crate::store::memtable::names::Name;
 use crate::store::memtable::{Object, Shard};
 use crate::{BLOCK, Error, Result};
@@ -43,12 +43,12 @@ fn dir_of(change: &Change<'_>) -> Option<Ino> {
 }
 
 /// What making changes needs beside the layers.
-pub(in crate::store) struct Maker<'m, 'k> {
-    pub(in crate::store) finder: Finder<'m>,
+pub(in crate::store) struct Applier<'m, 'k> {
+    pub(in crate::store) snapshot_reader: SnapshotReader<'m>,
     /// Shows pages that hold what is written to them already.
     pub(in crate::store) kept: Option<&'m PageOf<'k>>,
     /// What was read of the device before; `None` in replay, where nobody waits.
-    pub(in crate::store) fetched: Option<&'m Fetched<'m>>,
+    pub(in crate::store) prefetched: Option<&'m Prefetched<'m>>,
     /// Finds room for what a file asks for, or less; `None` in replay.
     pub(in crate::store) place: &'m dyn Fn(Ino, &FileRequest) -> Result<Run>,
     /// Files that have no bytes any more from some block on, or others there.
@@ -61,7 +61,7 @@ pub(in crate::store) struct Maker<'m, 'k> {
     pub(in crate::store) ends: Option<(Ino, FileType)>,
 }
 
-impl<'m> Maker<'m, '_> {
+impl<'m> Applier<'m, '_> {
     /// Makes the changes of one batch; returns what is to be journalled.
     pub(in crate::store) fn make<'c>(
         &mut self,
@@ -99,7 +99,7 @@ impl<'m> Maker<'m, '_> {
         batch: &'c [Change<'c>],
     ) -> Result<Vec<Record<'c>>> {
         let ino = inode.ino;
-        let active = &self.finder.layers.active;
+        let active = &self.snapshot_reader.layers.active;
         let mut shard = self.shard_with_content(ino)?;
         let mut object = shard.get_mut(ino).ok_or_else(|| went(ino))?;
         let content = object.content_mut().ok_or_else(|| went(ino))?;
@@ -132,7 +132,7 @@ impl<'m> Maker<'m, '_> {
         data: &[u8],
     ) -> Result<()> {
         let source = self.source();
-        let blocks: &dyn Source = self.finder.cache.source();
+        let blocks: &dyn Source = self.snapshot_reader.cache.source();
         let end = offset + data.len() as u64;
         if let Some(source) = source {
             let (edges, len) = (edges_of(&(offset..end)), end.max(inode.size));
@@ -151,12 +151,12 @@ impl<'m> Maker<'m, '_> {
 
     /// Where pages of a file are read from that it needs to be changed; `None` in replay.
     fn source(&self) -> Option<&'m dyn Source> {
-        self.fetched.map(|fetched| fetched as &dyn Source)
+        self.prefetched.map(|prefetched| prefetched as &dyn Source)
     }
 
     /// Has all asked for that the batch may need of the device. After that it is made, all of it.
     fn prepare(&self, batch: &[Change<'_>]) -> Result<()> {
-        let Some(fetched) = self.fetched else {
+        let Some(prefetched) = self.prefetched else {
             return Ok(());
         };
         self.prepare_ends(batch)?;
@@ -182,7 +182,9 @@ impl<'m> Maker<'m, '_> {
                 _ => continue,
             };
             let known = |block| is_kept && self.keeps(block);
-            self.content(ino, |content| content.prepare(edges, len, known, fetched))?;
+            self.content(ino, |content| {
+                content.prepare(edges, len, known, prefetched)
+            })?;
         }
         self.begin();
         Ok(())
@@ -190,13 +192,13 @@ impl<'m> Maker<'m, '_> {
 
     /// From now on nothing is missing.
     fn begin(&self) {
-        if let Some(fetched) = self.fetched {
-            fetched.begin();
+        if let Some(prefetched) = self.prefetched {
+            prefetched.begin();
         }
     }
 
     fn has_content(&self, ino: Ino) -> bool {
-        let active = &self.finder.layers.active;
+        let active = &self.snapshot_reader.layers.active;
         active.with(ino, |object| object.content().is_some()) == Some(true)
     }
 
@@ -228,7 +230,7 @@ impl<'m> Maker<'m, '_> {
 
     /// A name comes or goes, and the directory's attributes become these.
     fn change_names(&self, dir: Ino, change: &Change<'_>, after: Option<&InodeRecord>) {
-        let hasher = self.finder.hasher;
+        let hasher = self.snapshot_reader.hasher;
         self.object(dir, |object| {
             match *change {
                 Change::Enter {
@@ -260,12 +262,12 @@ impl<'m> Maker<'m, '_> {
         if !is_of_content(change) {
             return Ok(());
         }
-        let in_replay = self.fetched.is_none();
+        let in_replay = self.prefetched.is_none();
         let as_is = Record::Change(change.clone());
         match *change {
             Change::Write { ino, offset, data } => {
                 let kept = self.kept;
-                let source = self.source().unwrap_or(self.finder.cache.source());
+                let source = self.source().unwrap_or(self.snapshot_reader.cache.source());
                 let inline = self.content(ino, |content| {
                     content.write(offset, data, kept, source)?;
                     Ok(content.as_inline().is_some())
@@ -323,7 +325,7 @@ impl<'m> Maker<'m, '_> {
     fn change_other(&mut self, change: &Change<'_>) -> Result<()> {
         match *change {
             Change::Create { ref inode, target } => {
-                let mut shard = self.finder.layers.active.shard(inode.ino);
+                let mut shard = self.snapshot_reader.layers.active.shard(inode.ino);
                 let mut object = shard.create(inode.ino);
                 object.set_record(inode);
                 if let Some(target) = target {
@@ -364,12 +366,12 @@ impl<'m> Maker<'m, '_> {
     }
 
     pub(in crate::store) fn object<R>(&self, ino: Ino, change: impl FnOnce(&mut Object) -> R) -> R {
-        let mut shard = self.finder.layers.active.shard(ino);
+        let mut shard = self.snapshot_reader.layers.active.shard(ino);
         change(&mut shard.changed(ino))
     }
 
     fn attributes(&mut self, inode: &InodeRecord) -> Result<()> {
-        let active = &self.finder.layers.active;
+        let active = &self.snapshot_reader.layers.active;
         let mut shard = active.shard(inode.ino);
         let mut object = shard.changed(inode.ino);
         if let Some(content) = object.content_mut() {
@@ -393,14 +395,14 @@ impl<'m> Maker<'m, '_> {
         let content = object.content_mut().ok_or_else(|| went(ino))?;
         let before = content.dirty();
         let changed = change(content);
-        let active = &self.finder.layers.active;
+        let active = &self.snapshot_reader.layers.active;
         active.count_dirty(ino, before, content.dirty());
         changed
     }
 
     /// Locks the shard of a file whose content is there, loaded if need be.
     fn shard_with_content(&self, ino: Ino) -> Result<Shard<'_>> {
-        let active = &self.finder.layers.active;
+        let active = &self.snapshot_reader.layers.active;
         let shard = active.shard(ino);
         if shard.get(ino).is_some_and(|it| it.content().is_some()) {
             return Ok(shard);
@@ -423,15 +425,15 @@ impl<'m> Maker<'m, '_> {
             let record = object.record.as_ref().filter(|_| object.fresh)?;
             Some(record.as_ref().map_or(0, |record| record.size))
         };
-        if let Some(Some(len)) = self.finder.layers.active.with(ino, new) {
+        if let Some(Some(len)) = self.snapshot_reader.layers.active.with(ino, new) {
             // Before its first bytes a new file has none.
             let mut content = Content::inline(Vec::new());
             content.settle(len);
             return Ok(content);
         }
-        match self.fetched {
-            Some(fetched) => fetched.take_content(ino),
-            None => self.finder.content_below(ino),
+        match self.prefetched {
+            Some(prefetched) => prefetched.take_content(ino),
+            None => self.snapshot_reader.content_below(ino),
         }
     }
 

@@ -59,12 +59,12 @@ impl Inner {
         self.write_superblock(&superblock)?;
         self.succeed(superblock);
         self.note_height(&roots);
-        self.gate.close().change(|layers| {
+        self.freeze_barrier.close().change(|layers| {
             layers.roots = roots;
             layers.frozen = None;
         });
         // From here on the replaced nodes are in no layer, and readers of older ones are told so.
-        self.gate.about_to_reuse();
+        self.freeze_barrier.about_to_reuse();
         // Both slots have this generation now, so nobody goes back to an older one.
         self.space.checkpointed(generation)?;
         self.journal.trim(frozen.position);
@@ -96,12 +96,12 @@ impl Inner {
     /// As [`Self::merge`]. What fails has taken nothing.
     fn merge_in_shape(&self, frozen: &Frozen, generation: u64, shape: Shape) -> Result<Roots> {
         // Only checkpoints change roots, so these stay, and nobody is kept from working.
-        let layers = Layers::over(self.gate.pass().roots);
+        let layers = Layers::over(self.freeze_barrier.pass().roots);
         let nodes = NewNodes::new(self, generation);
         let fold = Fold {
-            finder: self.finder(&layers),
-            runs: frozen.overlay.runs(),
-            overlay: &frozen.overlay,
+            snapshot_reader: self.snapshot_reader(&layers),
+            runs: frozen.memtable.runs(),
+            memtable: &frozen.memtable,
             hasher: &self.hasher,
             nodes: &nodes,
             shape,

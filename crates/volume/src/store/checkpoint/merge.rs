@@ -5,22 +5,22 @@ use holdfast_types::{FileType, Ino};
 
 use super::nodes::NewNodes;
 use super::records::data_changes;
-use crate::store::load::Finder;
+use crate::store::load::SnapshotReader;
 use crate::store::load::device::Blocks;
 use crate::store::load::records::DataRecords;
-use crate::store::memtable::REALM;
+use crate::store::memtable::SUBVOLUME;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::Roots;
 use crate::store::memtable::names::Names;
-use crate::store::memtable::{Object, Overlay};
+use crate::store::memtable::{Memtable, Object};
 use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, Root, Shape};
 use crate::{Error, Result};
 
 /// Everything that the merges need.
 pub(in crate::store) struct Fold<'f> {
     /// For the trees as they are.
-    pub(in crate::store) finder: Finder<'f>,
-    pub(in crate::store) overlay: &'f Overlay,
+    pub(in crate::store) snapshot_reader: SnapshotReader<'f>,
+    pub(in crate::store) memtable: &'f Memtable,
     /// Where something changed in it, ascending.
     pub(in crate::store) runs: Vec<u64>,
     pub(in crate::store) hasher: &'f NameHasher,
@@ -33,7 +33,7 @@ impl<'f> Fold<'f> {
     fn birth(&self) -> Birth {
         Birth {
             generation: self.nodes.generation(),
-            realm: REALM as u32,
+            subvolume: SUBVOLUME as u32,
         }
     }
 
@@ -51,10 +51,10 @@ impl<'f> Fold<'f> {
     /// Attributes.
     fn inodes(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
-        let tree = self.finder.inodes();
+        let tree = self.snapshot_reader.inodes();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         let mut before = None;
-        self.overlay.each_of(&self.runs, |ino, object| {
+        self.memtable.each_of(&self.runs, |ino, object| {
             match &object.record {
                 Some(Some(record)) => {
                     let next_cookie = self.next_cookie(object, record, &mut before)?;
@@ -127,7 +127,7 @@ impl<'f> Fold<'f> {
     ) -> Result<Option<Inode>> {
         let before = match before {
             Some(before) => before,
-            none => none.insert(self.finder.inodes().range(Some(&ino))?),
+            none => none.insert(self.snapshot_reader.inodes().range(Some(&ino))?),
         };
         Ok(before.find(&ino)?)
     }
@@ -135,10 +135,10 @@ impl<'f> Fold<'f> {
     /// Inodes without names, once more.
     fn orphans(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
-        let tree = self.finder.orphans();
+        let tree = self.snapshot_reader.orphans();
         let had_any = tree.root().is_some();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
-        self.overlay
+        self.memtable
             .each_of(&self.runs, |ino, object| match &object.record {
                 Some(Some(record)) if record.nlink == 0 => {
                     merge.put(ino, &stored(record, StoredSpace::UNKNOWN, 0))
@@ -152,7 +152,7 @@ impl<'f> Fold<'f> {
     /// Names by their places.
     fn entries(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
-        let tree = self.finder.entries();
+        let tree = self.snapshot_reader.entries();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         self.each_with_names(|dir, names| {
             names.after(0).try_for_each(|place| {
@@ -177,7 +177,7 @@ impl<'f> Fold<'f> {
     /// Places by the names' hashes.
     fn hashes(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
-        let tree = self.finder.hashes();
+        let tree = self.snapshot_reader.hashes();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         self.each_with_names(|dir, names| {
             for change in hash_changes(names, self.hasher) {
@@ -200,10 +200,10 @@ impl<'f> Fold<'f> {
     /// Content, extents, extended attributes.
     fn data(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
-        let tree = self.finder.data();
+        let tree = self.snapshot_reader.data();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         let mut before = DataRecords::of(tree);
-        self.overlay.each_of(&self.runs, |ino, object| {
+        self.memtable.each_of(&self.runs, |ino, object| {
             for (key, value) in data_changes(&mut before, ino, object, self.hasher, self.nodes)? {
                 match value {
                     Some(value) => merge.put(key, &value.borrowed())?,
@@ -220,7 +220,7 @@ impl<'f> Fold<'f> {
         &self,
         mut each: impl FnMut(Ino, &Names) -> tree::Result<()>,
     ) -> tree::Result<()> {
-        self.overlay
+        self.memtable
             .each_of(&self.runs, |ino, object| match object.names() {
                 Some(names) => each(ino, names),
                 None => Ok(()),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use holdfast_core::shrinkers::within_store;
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
@@ -26,10 +26,10 @@ use crate::journal::{self, BeforeCommit, Commit, Map, Overwrite, Position, Recor
 use crate::space::{Extent, Reservation};
 use crate::store::Inner;
 use crate::store::file::extent_map::Run;
-use crate::store::file::page::{Outgoing, zeros};
+use crate::store::file::page::{WriteInFlight, zeros};
 use crate::store::load::in_flight::{Ticket, Written};
-use crate::store::memtable::Overlay;
-use crate::store::memtable::REALM;
+use crate::store::memtable::Memtable;
+use crate::store::memtable::SUBVOLUME;
 use crate::store::memtable::layers::Layers;
 use crate::store::writeback::allocate::Placer;
 use crate::{BLOCK, Error, Result};
@@ -57,7 +57,7 @@ struct Outcome {
 
 /// What a checkpoint folds.
 pub(in crate::store) struct Frozen {
-    pub(in crate::store) overlay: Arc<Overlay>,
+    pub(in crate::store) memtable: Arc<Memtable>,
     /// Where a replay begins once it is folded.
     pub(in crate::store) position: Position,
     pub(in crate::store) inodes: u64,
@@ -73,25 +73,25 @@ pub(in crate::store) struct Frozen {
 struct Placed<'s> {
     store: &'s Inner,
     maps: Vec<Map>,
-    outgoing: Vec<Outgoing>,
+    in_flight: Vec<WriteInFlight>,
 }
 
 impl Placed<'_> {
     /// Shows the blocks to readers.
     fn announce(&mut self) -> Ticket {
-        let outgoing = mem::take(&mut self.outgoing);
-        self.store.blocks().announce(outgoing)
+        let in_flight = mem::take(&mut self.in_flight);
+        self.store.blocks().announce(in_flight)
     }
 
     /// Shows the blocks to readers: first those that are written before the commit's frames, then those that go over other
     /// bytes and are in the frames, if they are few enough and the frames come first.
     fn announce_apart(&mut self, commit: &mut Commit<'_>) -> (Ticket, Ticket) {
-        let over = self.outgoing.iter().filter(|it| it.over).count();
+        let over = self.in_flight.iter().filter(|it| it.over).count();
         let bytes = over as u64 * (BLOCK as u64 + OVERWRITE_MAX);
         let apart =
             (1..=OVER_MAX).contains(&over) && commit.frames_come_first() && commit.keep_room(bytes);
         let held = match apart {
-            true => self.outgoing.extract_if(.., |it| it.over).collect(),
+            true => self.in_flight.extract_if(.., |it| it.over).collect(),
             false => Vec::new(),
         };
         let ahead = self.announce();
@@ -104,7 +104,7 @@ impl Placed<'_> {
 
 impl Drop for Placed<'_> {
     fn drop(&mut self) {
-        if !self.outgoing.is_empty() {
+        if !self.in_flight.is_empty() {
             self.announce();
         }
     }
@@ -117,7 +117,7 @@ const OVERWRITE_MAX: u64 = 256;
 
 impl Inner {
     /// Makes everything up to a stamp durable; everything so far without one.
-    pub(in crate::store) fn make_durable(&self, upto: Option<Stamp>) -> Result<()> {
+    pub(in crate::store) fn make_durable(&self, upto: Option<Lsn>) -> Result<()> {
         self.running()?;
         let _within = within_store();
         let hook = Hook::new(self, false);
@@ -143,7 +143,7 @@ impl Inner {
     /// A write to a page that changes no attribute is in no batch. Its file had its times of change from the same tick of the
     /// clock then: ask some ticks behind the last change.
     pub(in crate::store) fn rests(&self, durable: bool) -> bool {
-        self.journal.rests(durable) && !self.gate.pass().active.has_dirty_files()
+        self.journal.rests(durable) && !self.freeze_barrier.pass().active.has_dirty_files()
     }
 
     /// Lets what was removed so far be free: that is durable then, and no checkpoint under way keeps it.
@@ -174,25 +174,25 @@ impl Inner {
     /// What was announced with this ticket, as the journal has it: blocks, places in them, and bytes.
     fn overwrites(&self, ticket: Ticket) -> Vec<(u64, usize, Vec<u8>)> {
         let mut over = Vec::new();
-        self.blocks().each_announced(ticket, &mut |outgoing| {
-            if outgoing.is_all() {
+        self.blocks().each_announced(ticket, &mut |in_flight| {
+            if in_flight.is_all() {
                 let mut page = zeros();
-                outgoing.changed.show_in(&mut page);
-                over.push((outgoing.block, 0, page.to_vec()));
+                in_flight.changed.show_in(&mut page);
+                over.push((in_flight.block, 0, page.to_vec()));
             } else {
-                let mut piece = |at, bytes: &[u8]| over.push((outgoing.block, at, bytes.to_vec()));
-                outgoing.changed.each_piece(&mut piece);
+                let mut piece = |at, bytes: &[u8]| over.push((in_flight.block, at, bytes.to_vec()));
+                in_flight.changed.each_piece(&mut piece);
             }
         });
         over
     }
 
     /// Gives places to all pages that wait. Nobody changes anything meanwhile.
-    fn place_dirty(&self, layers: &Layers, cut: Stamp) -> Result<Placed<'_>> {
+    fn place_dirty(&self, layers: &Layers, cut: Lsn) -> Result<Placed<'_>> {
         let mut placed = Placed {
             store: self,
             maps: Vec::new(),
-            outgoing: Vec::new(),
+            in_flight: Vec::new(),
         };
         let mut promise = self.promises.take();
         for ino in layers.active.take_dirty_files() {
@@ -200,7 +200,7 @@ impl Inner {
         }
         // No page waits any more.
         drop(promise);
-        self.patience.learn(&placed.outgoing);
+        self.patience.learn(&placed.in_flight);
         Ok(placed)
     }
 
@@ -209,7 +209,7 @@ impl Inner {
         &self,
         layers: &Layers,
         ino: Ino,
-        cut: Stamp,
+        cut: Lsn,
         promise: &mut Reservation,
         placed: &mut Placed<'_>,
     ) -> Result<()> {
@@ -221,7 +221,7 @@ impl Inner {
             return Ok(());
         };
         let before = content.dirty();
-        placed.outgoing.reserve(before.pages);
+        placed.in_flight.reserve(before.pages);
         let mut places = Placer::new(self, ino, promise);
         let maps = &mut placed.maps;
         let mut mapped = |offset, run: Run| {
@@ -234,7 +234,7 @@ impl Inner {
                 unwritten: false,
             });
         };
-        let taken = content.take_dirty(&mut places, &mut mapped, &mut placed.outgoing);
+        let taken = content.take_dirty(&mut places, &mut mapped, &mut placed.in_flight);
         layers.active.count_dirty(ino, before, content.dirty());
         taken?;
         Ok(self.space.record_all(&places.fresh, cut.0)?)
@@ -256,7 +256,7 @@ impl<'s> Hook<'s> {
         store.space.ready()?;
         let mark;
         let (placed, ahead, all) = {
-            let mut layers = store.gate.close();
+            let mut layers = store.freeze_barrier.close();
             // What stopped the store since this was asked may have left a change half made.
             store.running()?;
             let cut = commit.cut();
@@ -265,14 +265,14 @@ impl<'s> Hook<'s> {
             mark = store.high_water.next_mark(Ino(store.met.get()), cut);
             if self.freeze {
                 store.space.begin_checkpoint(cut.0)?;
-                let (overlay, next) = (Arc::clone(&layers.active), Arc::new(Overlay::new()));
-                overlay.seal();
+                let (memtable, next) = (Arc::clone(&layers.active), Arc::new(Memtable::new()));
+                memtable.seal();
                 layers.change(|layers| {
                     layers.active = Arc::clone(&next);
-                    layers.frozen = Some(Arc::clone(&overlay));
+                    layers.frozen = Some(Arc::clone(&memtable));
                 });
                 self.outcome.lock().frozen = Some(Frozen {
-                    overlay,
+                    memtable,
                     position: Position::default(),
                     inodes: store.inodes(),
                     last_ino: store.high_water.latest().0,
@@ -311,7 +311,7 @@ impl<'s> Hook<'s> {
             })
         });
         let records: Vec<Record<'_>> = maps.chain(mark.map(Record::Numbers)).chain(over).collect();
-        commit.append_records(REALM, &records)?;
+        commit.append_records(SUBVOLUME, &records)?;
         Ok(())
     }
 
@@ -363,7 +363,7 @@ impl BeforeCommit for Hook<'_> {
     }
 
     fn after(&self, position: Position) {
-        let freed = self.store.space.committed(position.stamp.0);
+        let freed = self.store.space.committed(position.lsn.0);
         let mut outcome = self.outcome.lock();
         if let Some(begun) = outcome.begun {
             self.store.tallies.commits.add(begun.elapsed());

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use holdfast_core::shrinkers::within_store;
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use parking_lot::{Condvar, Mutex};
 
 use super::timer::{Promptness, commits_every, writes_every};
@@ -130,7 +130,7 @@ impl Worker {
 
 /// The cut that was last when its owner found everything done.
 #[derive(Debug, Default)]
-struct Quiet(Option<Stamp>);
+struct Quiet(Option<Lsn>);
 
 impl Quiet {
     /// Everything is done once more: was it so all the time? A commit that some call asked for moves the cut.

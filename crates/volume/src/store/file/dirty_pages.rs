@@ -300,7 +300,9 @@ mod tests {
                     }
                     Step::Touch(at) => {
                         prop_assert_eq!(dirty.get_mut(at).is_some(), naive.contains_key(&at));
-                        naive.get_mut(&at).map(|it: &mut Naive| it.full = false);
+                        if let Some(it) = naive.get_mut(&at) {
+                            it.full = false;
+                        }
                     }
                 }
                 prop_assert_eq!(dirty.len(), naive.len());

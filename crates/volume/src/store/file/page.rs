@@ -154,7 +154,7 @@ fn put_part(parts: &mut Vec<Part>, from: usize, bytes: &[u8]) {
 
 /// What is to be written, and where to.
 #[derive(Debug)]
-pub(in crate::store) struct Outgoing {
+pub(in crate::store) struct WriteInFlight {
     pub(in crate::store) block: u64,
     pub(in crate::store) changed: Changed,
     /// Is the rest of the block zeros, whatever is there?
@@ -163,7 +163,7 @@ pub(in crate::store) struct Outgoing {
     pub(in crate::store) over: bool,
 }
 
-impl Outgoing {
+impl WriteInFlight {
     /// Does it say all of the block? What is not here is zero then.
     pub(in crate::store) fn is_all(&self) -> bool {
         self.fresh || self.changed.is_whole()

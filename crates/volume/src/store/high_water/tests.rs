@@ -16,18 +16,18 @@ fn a_mark_is_renewed_at_half_and_binding_once_it_is_durable() {
     let marks = marks_above(Ino(1000));
     assert_eq!(marks.latest(), Ino(1100));
     assert!(marks.allows(Ino(1050)) && !marks.allows(Ino(1051)));
-    assert_eq!(marks.next_mark(Ino(1050), Stamp(5)), None, "none is wanted");
-    assert_eq!(marks.judge(Ino(1051), Stamp(5)), Verdict::AllowedForNow);
+    assert_eq!(marks.next_mark(Ino(1050), Lsn(5)), None, "none is wanted");
+    assert_eq!(marks.judge(Ino(1051), Lsn(5)), Verdict::AllowedForNow);
     assert!(marks.allows(Ino(1100)) && !marks.allows(Ino(1101)));
-    assert_eq!(marks.judge(Ino(1101), Stamp(6)), Verdict::Not);
+    assert_eq!(marks.judge(Ino(1101), Lsn(6)), Verdict::Not);
     // Four times what was dealt.
     let next = Ino(1101 + 4 * 101);
-    assert_eq!(marks.next_mark(Ino(1051), Stamp(7)), Some(next));
-    assert_eq!(marks.next_mark(Ino(1051), Stamp(8)), None, "once");
+    assert_eq!(marks.next_mark(Ino(1051), Lsn(7)), Some(next));
+    assert_eq!(marks.next_mark(Ino(1051), Lsn(8)), None, "once");
     assert_eq!(marks.latest(), next);
     // While it is on its way the old one counts.
-    assert_eq!(marks.judge(Ino(1101), Stamp(6)), Verdict::Not);
-    assert_eq!(marks.judge(Ino(1101), Stamp(7)), Verdict::Allowed);
+    assert_eq!(marks.judge(Ino(1101), Lsn(6)), Verdict::Not);
+    assert_eq!(marks.judge(Ino(1101), Lsn(7)), Verdict::Allowed);
     assert!(marks.allows(Ino(1303)) && !marks.allows(Ino(1304)));
 }
 
@@ -36,8 +36,8 @@ fn numbers_end_without_a_wrap() {
     let marks = marks_above(Ino(NUMBERS_END - 10));
     let last = Ino(NUMBERS_END - 1);
     assert_eq!(marks.latest(), last);
-    assert_eq!(marks.judge(last, Stamp(0)), Verdict::Allowed);
-    assert_eq!(marks.next_mark(last, Stamp(1)), None);
+    assert_eq!(marks.judge(last, Lsn(0)), Verdict::Allowed);
+    assert_eq!(marks.next_mark(last, Lsn(1)), None);
 }
 
 fn open(device: &Arc<dyn BlockDevice>, numbers_ahead: u64) -> (Arc<VolumeStore>, FileSystem) {

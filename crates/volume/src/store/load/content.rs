@@ -2,14 +2,14 @@
 
 use holdfast_types::Ino;
 
-use super::Finder;
+use super::SnapshotReader;
 use super::read_range::run_of;
 use crate::Result;
 use crate::store::file::content::Content;
 use crate::store::file::extent_map::{Mapping, Run};
 use crate::tree::{Data, DataKey, DataKind};
 
-impl Finder<'_> {
+impl SnapshotReader<'_> {
     /// What is known of a file's content below the active overlay.
     pub(in crate::store) fn content_below(&self, ino: Ino) -> Result<Content> {
         let len = self.inode(ino)?.map_or(0, |inode| inode.size);

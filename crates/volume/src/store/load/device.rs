@@ -8,7 +8,7 @@ use holdfast_types::Errno;
 use super::in_flight::{Announced, Ticket, Written};
 use crate::nodes::Nodes;
 use crate::store::file::content::Source;
-use crate::store::file::page::Outgoing;
+use crate::store::file::page::WriteInFlight;
 use crate::tree::NodeSource;
 use crate::{BLOCK, Error, Result};
 
@@ -36,7 +36,7 @@ impl Blocks {
     }
 
     /// Shows blocks to readers from now on, as if they were written.
-    pub(in crate::store) fn announce(&self, blocks: Vec<Outgoing>) -> Ticket {
+    pub(in crate::store) fn announce(&self, blocks: Vec<WriteInFlight>) -> Ticket {
         self.announced.announce(blocks)
     }
 
@@ -59,7 +59,11 @@ impl Blocks {
     }
 
     /// See [`Announced::each`].
-    pub(in crate::store) fn each_announced(&self, ticket: Ticket, show: &mut dyn FnMut(&Outgoing)) {
+    pub(in crate::store) fn each_announced(
+        &self,
+        ticket: Ticket,
+        show: &mut dyn FnMut(&WriteInFlight),
+    ) {
         self.announced.each(ticket, show);
     }
 

@@ -12,7 +12,7 @@ use holdfast_device::{BlockDevice, WriteRequest};
 use holdfast_sync::without_idle_policy;
 use parking_lot::{Mutex, RwLock};
 
-use crate::store::file::page::{Outgoing, Page, zeros};
+use crate::store::file::page::{Page, WriteInFlight, zeros};
 use crate::{BLOCK, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
@@ -30,14 +30,14 @@ struct Batch {
     /// Its place among all that were announced, from 1.
     number: u64,
     /// By their numbers.
-    blocks: Vec<Outgoing>,
+    blocks: Vec<WriteInFlight>,
     /// How often somebody has ended to look at it. That the last owner of an `Arc` comes after all others a sanitizer does
     /// not see, and pages that were looked at go on from here, to be freed by others: this it sees.
     looks: AtomicUsize,
 }
 
 impl Batch {
-    fn find(&self, block: u64) -> Option<&Outgoing> {
+    fn find(&self, block: u64) -> Option<&WriteInFlight> {
         let place = self.blocks.binary_search_by_key(&block, |page| page.block);
         place.ok().map(|place| &self.blocks[place])
     }
@@ -108,7 +108,7 @@ struct Writes {
 
 impl Announced {
     /// Shows blocks to readers from now on, as if they were written.
-    pub(in crate::store) fn announce(&self, mut blocks: Vec<Outgoing>) -> Ticket {
+    pub(in crate::store) fn announce(&self, mut blocks: Vec<WriteInFlight>) -> Ticket {
         if !blocks.is_sorted_by_key(|page| page.block) {
             blocks.sort_unstable_by_key(|page| page.block);
         }
@@ -127,7 +127,7 @@ impl Announced {
     }
 
     /// Shows the blocks that were announced with this ticket and are not written yet.
-    pub(in crate::store) fn each(&self, ticket: Ticket, show: &mut dyn FnMut(&Outgoing)) {
+    pub(in crate::store) fn each(&self, ticket: Ticket, show: &mut dyn FnMut(&WriteInFlight)) {
         let announced = {
             let on_their_way = self.on_their_way.read();
             let mut batches = on_their_way.batches.iter();
@@ -201,9 +201,9 @@ impl Announced {
         // What is all that there is to know of the block, and what came after it.
         let mut over = Vec::new();
         let mut known = false;
-        for outgoing in batches.0.iter().rev().filter_map(|batch| batch.find(block)) {
-            over.push(outgoing);
-            known = outgoing.is_all();
+        for in_flight in batches.0.iter().rev().filter_map(|batch| batch.find(block)) {
+            over.push(in_flight);
+            known = in_flight.is_all();
             if known {
                 break;
             }
@@ -213,8 +213,8 @@ impl Announced {
         } else {
             read(page)?;
         }
-        for outgoing in over.into_iter().rev() {
-            outgoing.changed.show_in(page);
+        for in_flight in over.into_iter().rev() {
+            in_flight.changed.show_in(page);
         }
         Ok(())
     }
@@ -266,8 +266,8 @@ impl Announced {
 }
 
 /// Writes blocks, several threads at a time if they are many.
-fn write_all(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
-    let pieces: Vec<&[Outgoing]> = blocks.chunks(AT_ONCE).collect();
+fn write_all(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<()> {
+    let pieces: Vec<&[WriteInFlight]> = blocks.chunks(AT_ONCE).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         // Relaxed: it only deals pieces out.
@@ -296,23 +296,23 @@ fn write_all(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
 }
 
 /// Writes blocks in the order of their numbers: neighbours as one.
-fn write(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
+fn write(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<()> {
     let alignment = device.alignment();
     let mended = mend(device, blocks)?;
     let mut mended = mended.iter();
     let mut requests = Vec::with_capacity(blocks.len());
-    for outgoing in blocks {
-        let start = outgoing.block * BLOCK_LEN;
+    for in_flight in blocks {
+        let start = in_flight.block * BLOCK_LEN;
         let mut request = |at: usize, bytes| {
             requests.push(WriteRequest::new(start + at as u64, bytes));
         };
-        if is_askew(outgoing, alignment) {
+        if is_askew(in_flight, alignment) {
             let page = mended.next().expect("one for each");
             request(0, &page[..]);
             continue;
         }
-        let (all, mut end) = (outgoing.is_all(), 0);
-        outgoing.changed.each_piece(&mut |at, bytes| {
+        let (all, mut end) = (in_flight.is_all(), 0);
+        in_flight.changed.each_piece(&mut |at, bytes| {
             if all && end < at {
                 request(end, &ZEROS[end..at]);
             }
@@ -327,9 +327,9 @@ fn write(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
 }
 
 /// Would the device not take its bytes as they are?
-fn is_askew(outgoing: &Outgoing, alignment: u64) -> bool {
+fn is_askew(in_flight: &WriteInFlight, alignment: u64) -> bool {
     let mut askew = false;
-    outgoing.changed.each_piece(&mut |at, bytes| {
+    in_flight.changed.each_piece(&mut |at, bytes| {
         let edges = [at, at + bytes.len()];
         askew |= edges
             .iter()
@@ -339,15 +339,15 @@ fn is_askew(outgoing: &Outgoing, alignment: u64) -> bool {
 }
 
 /// Whole blocks for those that the device would not take, in their order.
-fn mend(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<Vec<Page>> {
+fn mend(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<Vec<Page>> {
     let alignment = device.alignment();
     let mut mended = Vec::new();
-    for outgoing in blocks.iter().filter(|it| is_askew(it, alignment)) {
+    for in_flight in blocks.iter().filter(|it| is_askew(it, alignment)) {
         let mut page = zeros();
-        if !outgoing.is_all() {
-            device.read(outgoing.block * BLOCK_LEN, &mut page[..])?;
+        if !in_flight.is_all() {
+            device.read(in_flight.block * BLOCK_LEN, &mut page[..])?;
         }
-        outgoing.changed.show_in(&mut page);
+        in_flight.changed.show_in(&mut page);
         mended.push(page);
     }
     Ok(mended)
@@ -363,8 +363,8 @@ mod tests {
         Changed::part(from, bytes)
     }
 
-    fn outgoing(block: u64, changed: Changed, fresh: bool) -> Outgoing {
-        Outgoing {
+    fn in_flight(block: u64, changed: Changed, fresh: bool) -> WriteInFlight {
+        WriteInFlight {
             block,
             changed,
             fresh,
@@ -385,13 +385,13 @@ mod tests {
         device.write(0, &[7; 8 * BLOCK]).unwrap();
         let announced = Announced::default();
         announced.announce(vec![
-            outgoing(5, parts(512, &[1; 512]), false),
-            outgoing(3, parts(1024, &[2; 512]), true),
-            outgoing(4, Changed::Whole(Box::new([3; BLOCK])), false),
+            in_flight(5, parts(512, &[1; 512]), false),
+            in_flight(3, parts(1024, &[2; 512]), true),
+            in_flight(4, Changed::Whole(Box::new([3; BLOCK])), false),
         ]);
         let ticket = announced.announce(vec![
-            outgoing(5, parts(0, &[4; 512]), false),
-            outgoing(4, parts(3584, &[5; 512]), false),
+            in_flight(5, parts(0, &[4; 512]), false),
+            in_flight(4, parts(3584, &[5; 512]), false),
         ]);
         let before: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
         announced.write_out(&device, ticket).unwrap();

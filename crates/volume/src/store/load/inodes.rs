@@ -13,13 +13,13 @@ use crate::tree::{Contents, Data, DataKey, DataKind, Entries, Hashes, Inodes, No
 
 /// Everything that a search needs.
 #[derive(Clone, Copy)]
-pub(in crate::store) struct Finder<'l> {
+pub(in crate::store) struct SnapshotReader<'l> {
     pub(in crate::store) layers: &'l Layers,
     pub(in crate::store) cache: &'l NodeCache<Blocks>,
     pub(in crate::store) hasher: &'l NameHasher,
 }
 
-impl<'l> Finder<'l> {
+impl<'l> SnapshotReader<'l> {
     pub(in crate::store) fn inodes(&self) -> Tree<'l, Inodes, Blocks> {
         Tree::new(self.cache, self.layers.roots.inodes)
     }
@@ -43,8 +43,8 @@ impl<'l> Finder<'l> {
     /// An inode's attributes, with the space that it takes.
     pub(in crate::store) fn whole_inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
         let mut seen = Seen::default();
-        for overlay in self.layers.overlays() {
-            overlay.with(ino, |object| seen.add(object));
+        for memtable in self.layers.memtables() {
+            memtable.with(ino, |object| seen.add(object));
             if !seen.needs_below() {
                 return Ok(seen.over(None));
             }
@@ -115,9 +115,9 @@ impl<'l> Finder<'l> {
     /// What overlays know of these inodes, whose numbers ascend: by their places among them, ascending.
     pub(super) fn changed(&self, inos: &[Ino]) -> Vec<(usize, Seen)> {
         let mut changed: Vec<(usize, Seen)> = Vec::new();
-        for overlay in self.layers.overlays() {
+        for memtable in self.layers.memtables() {
             let newer = changed.len();
-            overlay.with_each(inos, |place, object| {
+            memtable.with_each(inos, |place, object| {
                 let above = &mut changed[..newer];
                 match above.binary_search_by_key(&place, |(place, _)| *place) {
                     Ok(at) => {

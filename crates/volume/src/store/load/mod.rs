@@ -14,4 +14,4 @@ mod rest;
 mod seen;
 mod walk;
 
-pub(in crate::store) use inodes::Finder;
+pub(in crate::store) use inodes::SnapshotReader;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use holdfast_core::store::{EntryRecord, InodeRecord, NameRun};
 use holdfast_types::Ino;
 
-use super::Finder;
+use super::SnapshotReader;
 use crate::Result;
 use crate::store::memtable::Object;
 use crate::store::memtable::names::Names;
@@ -15,12 +15,12 @@ use crate::tree::{EntryKey, HashKey};
 /// Places that are looked at together, at most, for few names.
 const PLACES_MAX: usize = 4096;
 
-impl Finder<'_> {
+impl SnapshotReader<'_> {
     /// Above all cookies that names of a directory have or had.
     pub(in crate::store) fn end_cookie(&self, dir: Ino) -> Result<u64> {
         let mut next = 0;
-        for overlay in self.layers.overlays() {
-            let known = overlay.with(dir, |object| {
+        for memtable in self.layers.memtables() {
+            let known = memtable.with(dir, |object| {
                 let names = object.names();
                 (names.map_or(0, Names::next_cookie), object.fresh)
             });
@@ -66,23 +66,23 @@ impl Finder<'_> {
         };
         // Names that went from a layer below are known by their places.
         let gone = |above: usize, cookie| {
-            let mut overlays = self.layers.overlays().take(above);
-            overlays.any(|overlay| {
+            let mut memtables = self.layers.memtables().take(above);
+            memtables.any(|memtable| {
                 let is_gone = |object: &Object| object.names()?.is_gone(cookie).then_some(());
-                overlay.with(dir, is_gone).flatten().is_some()
+                memtable.with(dir, is_gone).flatten().is_some()
             })
         };
-        let mut overlays = 0;
-        for overlay in self.layers.overlays() {
-            let known = overlay.with(dir, |object| {
+        let mut memtables = 0;
+        for memtable in self.layers.memtables() {
+            let known = memtable.with(dir, |object| {
                 let found = object.names().and_then(|names| names.find(name));
                 let found = found.map(|(cookie, name)| entry(cookie, name.ino, name.kind));
                 (found, object.fresh || object.is_freed())
             });
             match known {
-                Some((Some(found), _)) if !gone(overlays, found.cookie) => return Ok(Some(found)),
+                Some((Some(found), _)) if !gone(memtables, found.cookie) => return Ok(Some(found)),
                 Some((_, true)) => return Ok(None),
-                _ => overlays += 1,
+                _ => memtables += 1,
             }
         }
         let hash = self.hasher.hash(name);
@@ -104,7 +104,7 @@ impl Finder<'_> {
                 (found.name == name).then(|| entry(place.cookie, found.ino, found.kind))
             })?;
             if let Some(Some(found)) = found
-                && !gone(overlays, found.cookie)
+                && !gone(memtables, found.cookie)
             {
                 return Ok(Some(found));
             }
@@ -120,8 +120,8 @@ impl Finder<'_> {
         max: usize,
         run: &mut NameRun,
     ) -> Result<()> {
-        if self.layers.overlays().all(|overlay| {
-            let known = overlay.with(dir, |object| object.names().is_some() || object.fresh);
+        if self.layers.memtables().all(|memtable| {
+            let known = memtable.with(dir, |object| object.names().is_some() || object.fresh);
             known != Some(true)
         }) {
             return self.names_in_trees(dir, after, max, run);
@@ -164,8 +164,8 @@ impl Finder<'_> {
     fn window(&self, dir: Ino, after: u64, max: usize, most: usize) -> Result<Window> {
         let mut places = Places::default();
         let mut below = true;
-        for overlay in self.layers.overlays() {
-            let seen = overlay.with(dir, |object| {
+        for memtable in self.layers.memtables() {
+            let seen = memtable.with(dir, |object| {
                 let names = object.names().into_iter();
                 let changes = names.flat_map(|names| names.after(after));
                 let changes = changes.map(|place| (place.cookie, place.entry()));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use holdfast_core::store::SpaceRun;
 use holdfast_types::Ino;
 
-use super::Finder;
+use super::SnapshotReader;
 use crate::store::Inner;
 use crate::store::file::content::{Absent, Content};
 use crate::store::file::extent_map::{Mapping, Run};
@@ -53,7 +53,7 @@ impl Inner {
         offset: u64,
         buf: &mut [u8],
     ) -> (Snapshot<'_>, Known<Vec<Absent>>) {
-        let passed = self.gate.pass();
+        let passed = self.freeze_barrier.pass();
         let known = passed.find(ino, |object| {
             let content = object.content()?;
             Some(content.begin_read(offset, buf))
@@ -61,13 +61,15 @@ impl Inner {
         if matches!(known, Known::Nothing) {
             buf.fill(0);
         }
-        (self.gate.snapshot(), known)
+        (self.freeze_barrier.snapshot(), known)
     }
 
     fn read_below(&self, layers: &Layers, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
         let bytes = offset..offset.saturating_add(buf.len() as u64);
         let begin = |content: &Content| Ok(content.begin_read(offset, buf));
-        let absent = self.finder(layers).with_bytes(ino, &bytes, begin)?;
+        let absent = self
+            .snapshot_reader(layers)
+            .with_bytes(ino, &bytes, begin)?;
         self.fill(&absent, buf)
     }
 
@@ -77,7 +79,7 @@ impl Inner {
     }
 }
 
-impl Finder<'_> {
+impl SnapshotReader<'_> {
     /// Shows a file's content as it is now.
     pub(in crate::store) fn with_content<R>(
         &self,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdfast_core::store::{InodeRecord, Rest, XattrList};
 use holdfast_types::{FileType, Ino};
 
-use super::Finder;
+use super::SnapshotReader;
 use super::records::DataRecords;
 use crate::store::memtable::layers::Known;
 use crate::tree::{Data, DataKind, XattrValue};
@@ -14,7 +14,7 @@ use crate::{BLOCK, Error, Result, tree};
 /// Longest value of an extended attribute: Linux's.
 const XATTR_MAX: u64 = 64 << 10;
 
-impl Finder<'_> {
+impl SnapshotReader<'_> {
     /// What inodes have beside their records, in this order; cheap where the numbers ascend.
     pub(in crate::store) fn each_rest(
         &self,
@@ -64,8 +64,8 @@ impl Finder<'_> {
     ) -> Result<XattrList> {
         let mut layers = Vec::new();
         let mut below = true;
-        for overlay in self.layers.overlays() {
-            let found = overlay.with(ino, |object| {
+        for memtable in self.layers.memtables() {
+            let found = memtable.with(ino, |object| {
                 let xattrs = object.rest().map(|rest| rest.xattrs.clone());
                 (xattrs.unwrap_or_default(), object.fresh)
             });

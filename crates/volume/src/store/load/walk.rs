@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use holdfast_core::store::InodeRecord;
 use holdfast_types::Ino;
 
-use super::Finder;
+use super::SnapshotReader;
 use crate::Result;
 
-impl Finder<'_> {
+impl SnapshotReader<'_> {
     /// Inodes behind this one, by number: at most `max`.
     pub(in crate::store) fn walk(
         &self,
@@ -27,7 +27,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// As [`Finder::walk`], as far as one look at the trees and at the overlays reaches: up to the
+    /// As [`SnapshotReader::walk`], as far as one look at the trees and at the overlays reaches: up to the
     /// number that is returned, or the end.
     fn walk_part(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<Option<Ino>> {
         let reach = |full: bool, last: Option<Ino>| last.filter(|_| full).unwrap_or(Ino(u64::MAX));
@@ -37,8 +37,8 @@ impl Finder<'_> {
         let mut upto = reach(run.len() - start == max, last);
         let mut inos: Vec<Ino> = Vec::new();
         let mut is_changed = false;
-        for overlay in self.layers.overlays() {
-            if let Some(fresh) = overlay.fresh_within(after, upto, max) {
+        for memtable in self.layers.memtables() {
+            if let Some(fresh) = memtable.fresh_within(after, upto, max) {
                 is_changed = true;
                 upto = upto.min(reach(fresh.len() == max, fresh.last().copied()));
                 inos.extend(fresh);

@@ -23,7 +23,7 @@ use crate::primitive::{
 
 /// The layers, for all cores.
 #[derive(Debug)]
-pub(in crate::store) struct Gate {
+pub(in crate::store) struct FreezeBarrier {
     cores: PerCore<RwLock<Own>>,
     /// How often blocks of trees that are in no layer any more were about to be given back.
     reuses: Padded<AtomicU64>,
@@ -58,7 +58,7 @@ impl Deref for Own {
 /// The layers as they were at some moment. Those that change are the same as ever until a checkpoint freezes them.
 #[derive(Debug)]
 pub(in crate::store) struct Snapshot<'g> {
-    gate: &'g Gate,
+    freeze_barrier: &'g FreezeBarrier,
     layers: Arc<Layers>,
     reuses: u64,
 }
@@ -68,7 +68,7 @@ impl Snapshot<'_> {
     pub(in crate::store) fn is_current(&self) -> bool {
         // The reads come before this load. Acquire would not keep them there; the fence does.
         fence(Ordering::SeqCst);
-        self.gate.reuses.load(Ordering::Relaxed) == self.reuses
+        self.freeze_barrier.reuses.load(Ordering::Relaxed) == self.reuses
     }
 }
 
@@ -80,7 +80,7 @@ impl Deref for Snapshot<'_> {
     }
 }
 
-impl Gate {
+impl FreezeBarrier {
     pub(in crate::store) fn new(layers: &Layers) -> Self {
         Self {
             cores: PerCore::new(|| RwLock::new(Own::of(layers))),
@@ -102,7 +102,7 @@ impl Gate {
         let reuses = self.reuses.load(Ordering::SeqCst);
         let layers = Arc::clone(&self.pass().shared);
         Snapshot {
-            gate: self,
+            freeze_barrier: self,
             layers,
             reuses,
         }
@@ -145,44 +145,45 @@ impl Deref for Closed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::memtable::Overlay;
+    use crate::store::memtable::Memtable;
     use crate::store::memtable::layers::Roots;
     use std::sync::Arc;
     use std::thread;
 
     #[test]
     fn a_snapshot_keeps_nobody_out_and_knows_when_blocks_may_be_used_again() {
-        let gate = Gate::new(&Layers::over(Roots::default()));
-        let snapshot = gate.snapshot();
+        let freeze_barrier = FreezeBarrier::new(&Layers::over(Roots::default()));
+        let snapshot = freeze_barrier.snapshot();
         let before = Arc::clone(&snapshot.active);
-        let next = Arc::new(Overlay::new());
-        gate.close()
+        let next = Arc::new(Memtable::new());
+        freeze_barrier
+            .close()
             .change(|layers| layers.active = Arc::clone(&next));
         assert!(Arc::ptr_eq(&snapshot.active, &before) && snapshot.is_current());
-        gate.about_to_reuse();
+        freeze_barrier.about_to_reuse();
         assert!(!snapshot.is_current());
-        let snapshot = gate.snapshot();
+        let snapshot = freeze_barrier.snapshot();
         assert!(Arc::ptr_eq(&snapshot.active, &next) && snapshot.is_current());
     }
 
     #[test]
     fn all_threads_meet_the_same_layers() {
-        let gate = Gate::new(&Layers::over(Roots::default()));
+        let freeze_barrier = FreezeBarrier::new(&Layers::over(Roots::default()));
         thread::scope(|scope| {
             for _ in 0..12 {
                 scope.spawn(|| {
                     for round in 0..200 {
                         if round % 20 == 0 {
-                            let overlay = Arc::new(Overlay::new());
-                            let mut closed = gate.close();
+                            let memtable = Arc::new(Memtable::new());
+                            let mut closed = freeze_barrier.close();
                             closed.change(|layers| {
                                 layers.frozen = Some(Arc::clone(&layers.active));
-                                layers.active = Arc::clone(&overlay);
+                                layers.active = Arc::clone(&memtable);
                             });
-                            assert!(Arc::ptr_eq(&closed.active, &overlay));
+                            assert!(Arc::ptr_eq(&closed.active, &memtable));
                         } else {
                             // Nobody changes them meanwhile.
-                            let layers = gate.pass();
+                            let layers = freeze_barrier.pass();
                             let active = Arc::clone(&layers.active);
                             thread::yield_now();
                             assert!(Arc::ptr_eq(&layers.active, &active));
@@ -191,7 +192,7 @@ mod tests {
                 });
             }
         });
-        let closed = gate.close();
+        let closed = freeze_barrier.close();
         let same = |own: &RwLockWriteGuard<'_, Own>| {
             Arc::ptr_eq(&own.active, &closed.active)
                 && Arc::ptr_eq(&own.shared.active, &closed.active)

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Object, Overlay};
+use super::{Memtable, Object};
 use crate::superblock::{self, Superblock};
 use crate::tree::Root;
 use holdfast_types::Ino;
@@ -26,23 +26,23 @@ pub(in crate::store) struct Roots {
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Layers {
     /// What changes now.
-    pub(in crate::store) active: Arc<Overlay>,
+    pub(in crate::store) active: Arc<Memtable>,
     /// What a checkpoint folds; it changes no more.
-    pub(in crate::store) frozen: Option<Arc<Overlay>>,
+    pub(in crate::store) frozen: Option<Arc<Memtable>>,
     pub(in crate::store) roots: Roots,
 }
 
 impl Layers {
     pub(in crate::store) fn over(roots: Roots) -> Self {
         Self {
-            active: Arc::new(Overlay::new()),
+            active: Arc::new(Memtable::new()),
             frozen: None,
             roots,
         }
     }
 
     /// The overlays, the newest first.
-    pub(in crate::store) fn overlays(&self) -> impl Iterator<Item = &Overlay> {
+    pub(in crate::store) fn memtables(&self) -> impl Iterator<Item = &Memtable> {
         std::iter::once(&*self.active).chain(self.frozen.as_deref())
     }
 
@@ -53,8 +53,8 @@ impl Layers {
         ino: Ino,
         mut look: impl FnMut(&Object) -> Option<R>,
     ) -> Known<R> {
-        for overlay in self.overlays() {
-            let known = overlay.with(ino, |object| match look(object) {
+        for memtable in self.memtables() {
+            let known = memtable.with(ino, |object| match look(object) {
                 Some(found) => Known::Found(found),
                 None if object.fresh || object.is_freed() => Known::Nothing,
                 None => Known::Below,

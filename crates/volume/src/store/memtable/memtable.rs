@@ -27,7 +27,7 @@ const SHARDS: usize = 64;
 
 /// All changes.
 #[derive(Debug)]
-pub(in crate::store) struct Overlay {
+pub(in crate::store) struct Memtable {
     shards: Box<[Padded<Mutex<Objects>>]>,
     /// What was in the shards.
     sealed: OnceBox<Vec<Objects>>,
@@ -56,7 +56,7 @@ fn ascending(files: impl Iterator<Item = Ino>) -> Vec<Ino> {
     files
 }
 
-impl Overlay {
+impl Memtable {
     pub(in crate::store) fn new() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
@@ -262,47 +262,50 @@ mod tests {
     #[test]
     fn what_is_sealed_is_seen_as_before_by_those_who_come_at_that_moment_as_well() {
         for _ in 0..50 {
-            let overlay = Overlay::new();
+            let memtable = Memtable::new();
             for number in 1..=300 {
-                overlay.shard(Ino(number)).create(Ino(number)).names_mut();
+                memtable.shard(Ino(number)).create(Ino(number)).names_mut();
             }
             let seen = || {
                 for number in 1..=300 {
-                    assert_eq!(overlay.with(Ino(number), |object| object.fresh), Some(true));
+                    assert_eq!(
+                        memtable.with(Ino(number), |object| object.fresh),
+                        Some(true)
+                    );
                 }
-                let fresh = overlay.fresh_within(Ino(0), Ino(u64::MAX), 900);
+                let fresh = memtable.fresh_within(Ino(0), Ino(u64::MAX), 900);
                 assert_eq!(fresh.map(|fresh| fresh.len()), Some(300));
             };
             std::thread::scope(|scope| {
                 let threads = [(); 3].map(|()| scope.spawn(seen));
-                overlay.seal();
+                memtable.seal();
                 seen();
                 for thread in threads {
                     thread.join().unwrap();
                 }
             });
-            assert_eq!(overlay.numbers().len(), 300);
+            assert_eq!(memtable.numbers().len(), 300);
         }
     }
 
     #[test]
     fn objects_of_a_run_keep_apart_and_in_order() {
-        let overlay = Overlay::new();
+        let memtable = Memtable::new();
         for number in [70, 5, 64, 127, 69, 66] {
             let ino = Ino(number);
-            overlay.shard(ino).create(ino).names_mut();
+            memtable.shard(ino).create(ino).names_mut();
         }
-        overlay.shard(Ino(68)).changed(Ino(68)).record = Some(None);
-        let numbers: Vec<u64> = overlay.numbers().iter().map(|ino| ino.0).collect();
+        memtable.shard(Ino(68)).changed(Ino(68)).record = Some(None);
+        let numbers: Vec<u64> = memtable.numbers().iter().map(|ino| ino.0).collect();
         assert_eq!(numbers, [5, 64, 66, 68, 69, 70, 127]);
-        assert_eq!(overlay.with(Ino(68), Object::is_freed), Some(true));
-        assert_eq!(overlay.with(Ino(69), Object::is_freed), Some(false));
-        assert_eq!(overlay.with(Ino(67), Object::is_freed), None);
+        assert_eq!(memtable.with(Ino(68), Object::is_freed), Some(true));
+        assert_eq!(memtable.with(Ino(69), Object::is_freed), Some(false));
+        assert_eq!(memtable.with(Ino(67), Object::is_freed), None);
         let fresh = |after, max| -> Vec<u64> {
-            let fresh = overlay.fresh_within(Ino(after), Ino(u64::MAX), max);
+            let fresh = memtable.fresh_within(Ino(after), Ino(u64::MAX), max);
             let fresh = fresh.unwrap_or_default();
             for upto in [after, after + 1, 66, 70, 127, 9000] {
-                let within = overlay.fresh_within(Ino(after), Ino(upto.max(after)), max);
+                let within = memtable.fresh_within(Ino(after), Ino(upto.max(after)), max);
                 let within = within.unwrap_or_default();
                 let expected = fresh.iter().filter(|ino| ino.0 <= upto);
                 assert!(within.iter().eq(expected), "{within:?} up to {upto}");
@@ -311,15 +314,15 @@ mod tests {
         };
         assert_eq!(fresh(0, 9), [5, 64, 66, 69, 70, 127]);
         assert_eq!(fresh(66, 2), [69, 70]);
-        assert_eq!(overlay.fresh_within(Ino(67), Ino(68), 9), Some(Vec::new()));
-        assert_eq!(overlay.fresh_within(Ino(128), Ino(700), 9), None);
-        assert_eq!(Overlay::new().fresh_within(Ino(1), Ino(u64::MAX), 9), None);
-        overlay.shard(Ino(69)).forget(Ino(69));
+        assert_eq!(memtable.fresh_within(Ino(67), Ino(68), 9), Some(Vec::new()));
+        assert_eq!(memtable.fresh_within(Ino(128), Ino(700), 9), None);
+        assert_eq!(Memtable::new().fresh_within(Ino(1), Ino(u64::MAX), 9), None);
+        memtable.shard(Ino(69)).forget(Ino(69));
         assert_eq!(fresh(66, 9), [70, 127]);
         for number in [64, 66, 70, 127] {
-            overlay.shard(Ino(number)).forget(Ino(number));
+            memtable.shard(Ino(number)).forget(Ino(number));
         }
         assert_eq!(fresh(5, 9), [] as [u64; 0]);
-        assert_eq!(overlay.numbers(), [Ino(5), Ino(68)]);
+        assert_eq!(memtable.numbers(), [Ino(5), Ino(68)]);
     }
 }

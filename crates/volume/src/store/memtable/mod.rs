@@ -19,9 +19,9 @@ mod tombstones;
 pub(in crate::store) mod window;
 
 pub(in crate::store) use growth::Growth;
-pub(in crate::store) use memtable::Overlay;
+pub(in crate::store) use memtable::Memtable;
 pub(in crate::store) use object::{Object, Rest};
 pub(in crate::store) use shard::Shard;
 
 /// The number of the only realm.
-pub(in crate::store) const REALM: u64 = 1;
+pub(in crate::store) const SUBVOLUME: u64 = 1;

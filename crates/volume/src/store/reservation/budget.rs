@@ -19,7 +19,7 @@ use holdfast_core::shrinkers::Registered;
 use super::nodes::{HasNodes, Nodes};
 use crate::store::commit::progress::HELP_MAX;
 use crate::store::load::device::Blocks;
-use crate::store::memtable::Overlay;
+use crate::store::memtable::Memtable;
 use crate::store::{Inner, VolumeStore};
 use crate::tree::NodeCache;
 use crate::{BLOCK, Result};
@@ -135,7 +135,7 @@ impl VolumeStore {
         if !budget.crowded.load(Relaxed) {
             return true;
         }
-        let changed = inner.gate.pass().active.memory();
+        let changed = inner.freeze_barrier.pass().active.memory();
         if changed > budget.changes() / 2 {
             self.worker.ask_to_fold();
         } else {
@@ -154,8 +154,8 @@ impl HasNodes for Inner {
 impl Member for Inner {
     fn usage(&self) -> Usage {
         let (changes, pages) = {
-            let layers = self.gate.pass();
-            let changes = layers.overlays().map(Overlay::memory);
+            let layers = self.freeze_barrier.pass();
+            let changes = layers.memtables().map(Memtable::memory);
             (changes.sum::<u64>(), layers.active.dirty())
         };
         let pages = pages + self.blocks().on_their_way();
@@ -197,7 +197,7 @@ mod tests {
         let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
-        let active = || Arc::clone(&store.inner.gate.pass().active);
+        let active = || Arc::clone(&store.inner.freeze_barrier.pass().active);
         let file = fs.create(&who, &root, b"large", 0o644, flags).unwrap();
         let most = PAGES_MIN / BLOCK as u64;
         for page in 0..4 * most {
@@ -277,14 +277,14 @@ mod tests {
         }
         fs.sync().unwrap();
         store.inner.checkpoint().unwrap();
-        let begun = store.inner.gate.pass().active.growth().keys;
+        let begun = store.inner.freeze_barrier.pass().active.growth().keys;
         assert_eq!(begun, 0);
         let mut most = 0;
         for number in (0..count).map(|number| number * 1009 % count) {
             let name = format!("{number}");
             let file = fs.open_at(&who, &root, name.as_bytes(), OpenFlags::empty(), 0);
             assert_eq!(fs.read(&file.unwrap(), 0, &mut [0]), Ok(1));
-            most = most.max(store.inner.gate.pass().active.memory());
+            most = most.max(store.inner.freeze_barrier.pass().active.memory());
         }
         assert!(most > CHANGES_MIN / 4, "no time moved: {most}");
         assert!(most <= CHANGES_MIN + (1 << 20), "{most}");

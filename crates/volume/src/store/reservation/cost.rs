@@ -70,8 +70,8 @@ impl Growth {
 /// Interior nodes between a leaf and the root of the highest of these trees.
 pub(in crate::store) fn above(roots: &Roots) -> u64 {
     let levels = roots.each().into_iter().flatten();
-    let highest = levels.map(|root| u64::from(root.level)).max();
-    highest.unwrap_or(0).saturating_sub(1)
+    let max_ino_seen = levels.map(|root| u64::from(root.level)).max();
+    max_ino_seen.unwrap_or(0).saturating_sub(1)
 }
 
 /// What an operation may cost.

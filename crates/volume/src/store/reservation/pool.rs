@@ -37,7 +37,7 @@ pub(in crate::store) fn reserve_wanted(total: u64) -> u64 {
 pub(in crate::store) struct Pool {
     /// As long as a checkpoint takes less than this, nobody looks: half the blocks that were there at the last
     /// look, or all but the reserve, less what cores may have taken since.
-    comfort: Padded<AtomicU64>,
+    low_watermark: Padded<AtomicU64>,
     /// Blocks that each core may claim before it looks again.
     credit: PerCore<AtomicU64>,
     /// Blocks that operations under way have claimed for nodes.
@@ -92,15 +92,15 @@ impl Pool {
     fn fetch_credit(&self) -> bool {
         // Acquire: pairs with `pay`, so that what was paid for is seen among the claims.
         let credits = self.credit.iter();
-        let fetched = credits.map(|credit| credit.swap(0, Ordering::Acquire));
-        fetched.fold(0, u64::saturating_add) > 0
+        let prefetched = credits.map(|credit| credit.swap(0, Ordering::Acquire));
+        prefetched.fold(0, u64::saturating_add) > 0
     }
 
     /// So many free blocks are taken, or may be by somebody with credit for them.
     fn be_less_comfortable(&self, taken: u64) {
-        let less = |comfort: u64| Some(comfort.saturating_sub(taken));
+        let less = |low_watermark: u64| Some(low_watermark.saturating_sub(taken));
         let _ = self
-            .comfort
+            .low_watermark
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
@@ -146,7 +146,7 @@ impl Inner {
 
     /// Lets the next request for room look how much there is.
     pub(in crate::store) fn look_for_room_again(&self) {
-        self.pool.comfort.store(0, Ordering::Relaxed);
+        self.pool.low_watermark.store(0, Ordering::Relaxed);
     }
 
     /// Pays with the core's credit, which may be given anew for this: so many blocks for nodes are claimed, and so many
@@ -155,7 +155,7 @@ impl Inner {
     pub(super) fn pay(&self, records: u64, pages: u64) -> bool {
         let Some(credit) = self.pool.credit.own() else {
             // More threads than credits: this one has the caller look at the space each time.
-            self.budget.look(self.gate.pass().active.memory());
+            self.budget.look(self.freeze_barrier.pass().active.memory());
             return false;
         };
         let cost = records + pages;
@@ -169,20 +169,20 @@ impl Inner {
     #[cold]
     fn give_credit(&self, credit: &AtomicU64, cost: u64) -> bool {
         credit.store(0, Ordering::Release);
-        self.budget.look(self.gate.pass().active.memory());
-        let layers = self.gate.pass();
+        self.budget.look(self.freeze_barrier.pass().active.memory());
+        let layers = self.freeze_barrier.pass();
         let wanted = self.wanted(&layers) + cost;
         // Relaxed: an estimate that each taking of space brings up to date.
-        let comfort = || self.pool.comfort.load(Ordering::Relaxed);
-        let plenty = wanted + CREDIT < comfort() || {
+        let low_watermark = || self.pool.low_watermark.load(Ordering::Relaxed);
+        let plenty = wanted + CREDIT < low_watermark() || {
             self.look_at_host_in_time();
             self.look();
-            wanted + CREDIT < comfort()
+            wanted + CREDIT < low_watermark()
         };
         if !plenty {
             return false;
         }
-        let given = (comfort() - wanted) / CREDIT_PART;
+        let given = (low_watermark() - wanted) / CREDIT_PART;
         let given = given.clamp(CREDIT, CREDIT_MAX);
         self.pool.be_less_comfortable(given);
         credit.store(given, Ordering::Release);
@@ -204,7 +204,7 @@ impl Inner {
     }
 
     fn has_room_now(&self, class: Class) -> bool {
-        let layers = self.gate.pass();
+        let layers = self.freeze_barrier.pass();
         let there = self.look();
         if self.wanted(&layers) > there {
             return false;
@@ -224,7 +224,9 @@ impl Inner {
         match class {
             Class::Growing | Class::Changing => false,
             Class::InPlace => {
-                let kept = self.changed(&self.gate.pass()).kept(self.node_count());
+                let kept = self
+                    .changed(&self.freeze_barrier.pass())
+                    .kept(self.node_count());
                 kept + self.reserve_wanted() / 2 <= self.look()
             }
             Class::GivingBack => true,
@@ -233,7 +235,7 @@ impl Inner {
 
     /// What all overlays hold.
     pub(super) fn changed(&self, layers: &Layers) -> Growth {
-        let changed = layers.overlays().map(|overlay| overlay.growth());
+        let changed = layers.memtables().map(|memtable| memtable.growth());
         changed.fold(Growth::default(), std::ops::Add::add)
     }
 
@@ -266,8 +268,10 @@ impl Inner {
         // What is set aside for files is given up for nodes, too.
         free += self.space.preallocated();
         let there = free + aside;
-        let comfort = (there / 2).min(there.saturating_sub(self.reserve_wanted()));
-        self.pool.comfort.store(comfort, Ordering::Relaxed);
+        let low_watermark = (there / 2).min(there.saturating_sub(self.reserve_wanted()));
+        self.pool
+            .low_watermark
+            .store(low_watermark, Ordering::Relaxed);
         there
     }
 }

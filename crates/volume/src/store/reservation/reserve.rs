@@ -173,7 +173,7 @@ impl Inner {
     /// Does what may bring what is lacking; `false`: nothing would.
     fn make_room(&self, lack: &Lack) -> Result<bool> {
         self.running()?;
-        let changed = || self.changed(&self.gate.pass()).keys;
+        let changed = || self.changed(&self.freeze_barrier.pass()).keys;
         match lack {
             Lack::Pages(space::Error::Later { remedy }) => match remedy {
                 Remedy::Commit => self.make_durable(None)?,

@@ -409,7 +409,7 @@ impl Volume {
 
     /// Blocks that a checkpoint takes of these trees, whatever changed, and that no operation is charged for.
     fn fixed(&self) -> u64 {
-        Growth::default().blocks(&self.store.inner.gate.pass().roots, u64::MAX)
+        Growth::default().blocks(&self.store.inner.freeze_barrier.pass().roots, u64::MAX)
     }
 
     /// Makes one operation of this kind: what it was charged, and what it took.
@@ -422,7 +422,7 @@ impl Volume {
             before = inner.journal.used();
         });
         let (kept, at_once) = inner.ledger.take();
-        let waited = !inner.gate.pass().active.dirty_files().is_empty();
+        let waited = !inner.freeze_barrier.pass().active.dirty_files().is_empty();
         self.fs.sync().unwrap();
         let (_, later) = inner.ledger.take();
         // Of places that pages got a commit tells the journal in a block more, which is of what is left to commits.

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::store::file::page::Outgoing;
+use crate::store::file::page::WriteInFlight;
 
 /// As many pages that wait for nothing are worth a commit.
 const READY_MIN: u64 = 16_384;
@@ -27,10 +27,10 @@ impl Patience {
     }
 
     /// Looks at what a commit writes: were many of these blocks written before?
-    pub(in crate::store) fn learn(&self, outgoing: &[Outgoing]) {
-        if outgoing.len() >= TELLING {
-            let again = outgoing.iter().filter(|page| !page.fresh).count();
-            self.0.store(again > outgoing.len() / 4, Ordering::Relaxed);
+    pub(in crate::store) fn learn(&self, in_flight: &[WriteInFlight]) {
+        if in_flight.len() >= TELLING {
+            let again = in_flight.iter().filter(|page| !page.fresh).count();
+            self.0.store(again > in_flight.len() / 4, Ordering::Relaxed);
         }
     }
 }
@@ -40,8 +40,8 @@ mod tests {
     use super::*;
     use crate::store::file::page::Changed;
 
-    fn commit(fresh: usize) -> Vec<Outgoing> {
-        let page = |block: usize| Outgoing {
+    fn commit(fresh: usize) -> Vec<WriteInFlight> {
+        let page = |block: usize| WriteInFlight {
             block: block as u64,
             changed: Changed::part(0, &[1; 512]),
             fresh: block < fresh,

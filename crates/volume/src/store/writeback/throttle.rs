@@ -59,7 +59,7 @@ impl VolumeStore {
 
     /// Waits if pages that wait are many, before more are promised room: a commit keeps the promises of those who are
     /// under way, but not for ever, so no writer should have to wait for one behind that.
-    pub(in crate::store) fn relieve(&self) -> Result<()> {
+    pub(in crate::store) fn shrink(&self) -> Result<()> {
         let enough = self.inner.dirty_max() / 8 * 7;
         if self.inner.waiting().0 > enough {
             self.wait_for_a_commit(enough)?;
@@ -94,7 +94,7 @@ impl VolumeStore {
 impl Inner {
     /// Pages that wait to be written, and those of them that a commit may take now.
     pub(in crate::store) fn waiting(&self) -> (u64, u64) {
-        let layers = self.gate.pass();
+        let layers = self.freeze_barrier.pass();
         let active = &layers.active;
         (active.dirty(), active.ready())
     }

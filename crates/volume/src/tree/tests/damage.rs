@@ -49,7 +49,7 @@ fn merge_over<R: Sample>(bench: &mut Bench<'_, R>, rng: &mut ChaCha8Rng) {
     let taken = bench.memory.state().lengths.clone();
     let birth = super::super::Birth {
         generation: 1000,
-        realm: 1,
+        subvolume: 1,
     };
     let next = changes::<R>(rng, 600);
     let list = next.iter().map(|(&key, owned)| {

@@ -57,7 +57,7 @@ fn failing_changes_end_a_merge_and_change_nothing() {
     let nodes = memory.state().lengths.clone();
     let birth = Birth {
         generation: 2,
-        realm: 1,
+        subvolume: 1,
     };
     let list = (0..500).map(|number| match number {
         400 => Err(Error::Unsorted),
@@ -78,7 +78,7 @@ fn changes_out_of_order_and_records_that_cannot_be_stored_are_refused() {
     let bench = Bench::<Inodes>::new(&memory, Shape::STANDARD);
     let birth = Birth {
         generation: 1,
-        realm: 1,
+        subvolume: 1,
     };
     let inode = Inodes::owned(&mut rng, Ino(7));
     let mut space = &memory;

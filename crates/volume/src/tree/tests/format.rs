@@ -14,7 +14,7 @@ fn leaf<'v, R: Record>(records: Vec<(R::Key, R::Value<'v>)>) -> Vec<u8> {
     let cache = NodeCache::new(&memory, 0);
     let birth = Birth {
         generation: 0x0102_0304_0506_0708,
-        realm: 0x0a0b_0c0d,
+        subvolume: 0x0a0b_0c0d,
     };
     let changes = records
         .into_iter()
@@ -206,7 +206,7 @@ fn interior_nodes_are_as_described() {
     let cache = NodeCache::new(&memory, 0);
     let birth = Birth {
         generation: 3,
-        realm: 1,
+        subvolume: 1,
     };
     let changes = [1_u64, 2].map(|ino| Ok::<_, Error>((Ino(ino), Change::Put(fresh(ino, 0, 1)))));
     let tree = Tree::<Inodes, _>::new(&cache, None);

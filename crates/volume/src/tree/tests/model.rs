@@ -77,7 +77,7 @@ impl<'m, R: Sample> Bench<'m, R> {
         self.generation += 1;
         let birth = Birth {
             generation: self.generation,
-            realm: 1,
+            subvolume: 1,
         };
         let mut space = self.memory;
         let list = changes.iter().map(|(&key, owned)| {

@@ -26,7 +26,7 @@ fn a_cursor_stays_in_its_tree_while_the_tree_gets_new_roots() {
     let mut cursor = bench.tree().range(Some(&Ino(500))).expect("sound");
     let birth = super::super::Birth {
         generation: 2,
-        realm: 1,
+        subvolume: 1,
     };
     let all = (1..=2000).map(|ino| Ok::<_, Error>((Ino(ino), Change::Delete)));
     let merged = bench

@@ -50,7 +50,7 @@ fn bytes_per_record<'v, R: Record>(changes: impl Iterator<Item = (R::Key, R::Val
     let cache = NodeCache::new(&memory, 1 << 20);
     let birth = Birth {
         generation: 1,
-        realm: 1,
+        subvolume: 1,
     };
     let changes = changes.map(|(key, value)| Ok::<_, Error>((key, Change::Put(value))));
     let tree = Tree::<R, _>::new(&cache, None);

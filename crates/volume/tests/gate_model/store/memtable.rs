@@ -5,16 +5,16 @@ pub mod barrier;
 
 /// What changed; here it only tells itself from others.
 #[derive(Debug)]
-pub struct Overlay(pub u64);
+pub struct Memtable(pub u64);
 
-impl Overlay {
+impl Memtable {
     pub fn new() -> Self {
         Self(0)
     }
 }
 
 pub mod layers {
-    use super::Overlay;
+    use super::Memtable;
     use std::sync::Arc;
 
     /// Which trees they are.
@@ -23,15 +23,15 @@ pub mod layers {
 
     #[derive(Clone, Debug)]
     pub struct Layers {
-        pub active: Arc<Overlay>,
-        pub frozen: Option<Arc<Overlay>>,
+        pub active: Arc<Memtable>,
+        pub frozen: Option<Arc<Memtable>>,
         pub roots: Roots,
     }
 
     impl Layers {
         pub fn over(roots: Roots) -> Self {
             Self {
-                active: Arc::new(Overlay::new()),
+                active: Arc::new(Memtable::new()),
                 frozen: None,
                 roots,
             }

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::space::{Extent, FileRequest};
 use crate::store::file::delayed_allocation::{Places, Waiting, missing};
 use crate::store::file::extent_map::{Mapping, Run};
-use crate::store::file::page::Outgoing;
+use crate::store::file::page::WriteInFlight;
 
 impl Content {
     /// Blocks of a range of bytes without a place, as ranges of blocks.
@@ -128,7 +128,7 @@ impl Content {
         &mut self,
         places: &mut dyn Places,
         placed: &mut dyn FnMut(u64, Run),
-        outgoing: &mut Vec<Outgoing>,
+        in_flight: &mut Vec<WriteInFlight>,
     ) -> Result<()> {
         let size = self.len.div_ceil(BLOCK_LEN);
         let Form::Mapped { mapping, dirty } = &mut self.form else {
@@ -144,7 +144,7 @@ impl Content {
             }
             let pages = pages.by_ref().take(run.extent.length as usize);
             let blocks = (run.extent.start..).zip(pages);
-            outgoing.extend(blocks.map(|(block, (_, changed))| Outgoing {
+            in_flight.extend(blocks.map(|(block, (_, changed))| WriteInFlight {
                 block,
                 changed,
                 fresh,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::space::{Extent, FileRequest};
 use crate::store::file::delayed_allocation::Places;
-use crate::store::file::page::Outgoing;
+use crate::store::file::page::WriteInFlight;
 use holdfast_core::frame::{Frame, Frames};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -48,15 +48,15 @@ impl Device {
     }
 
     fn write_out(&mut self, content: &mut Content) {
-        let mut outgoing = Vec::new();
+        let mut in_flight = Vec::new();
         content
-            .take_dirty(self, &mut |_, _| {}, &mut outgoing)
+            .take_dirty(self, &mut |_, _| {}, &mut in_flight)
             .unwrap();
-        self.write(outgoing);
+        self.write(in_flight);
         assert_eq!(content.dirty(), Waits::default());
     }
 
-    fn write(&self, pages: Vec<Outgoing>) {
+    fn write(&self, pages: Vec<WriteInFlight>) {
         for page in pages {
             let mut blocks = self.blocks.borrow_mut();
             let own = blocks

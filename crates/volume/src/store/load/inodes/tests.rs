@@ -10,7 +10,7 @@ use holdfast_types::Time;
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::memtable::{Object, Overlay};
+use crate::store::memtable::{Memtable, Object};
 use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
 
 type Model = BTreeMap<Ino, InodeRecord>;
@@ -47,11 +47,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// An overlay over what the model has, which then has this too.
-fn overlay(steps: &[Step], model: &mut Model, size: u64) -> Arc<Overlay> {
-    let overlay = Overlay::new();
+fn memtable(steps: &[Step], model: &mut Model, size: u64) -> Arc<Memtable> {
+    let memtable = Memtable::new();
     for (ino, stays) in steps {
         let ino = Ino(*ino);
-        let mut shard = overlay.shard(ino);
+        let mut shard = memtable.shard(ino);
         if *stays {
             let mut object = match model.insert(ino, record(ino, size)) {
                 Some(_) => shard.changed(ino),
@@ -70,7 +70,7 @@ fn overlay(steps: &[Step], model: &mut Model, size: u64) -> Arc<Overlay> {
             }
         }
     }
-    Arc::new(overlay)
+    Arc::new(memtable)
 }
 
 proptest! {
@@ -95,17 +95,17 @@ proptest! {
         }
         store.checkpoint().unwrap();
         let inner = &store.inner;
-        let frozen = Some(overlay(&frozen, &mut model, 1));
-        let active = overlay(&active, &mut model, 2);
-        let roots = inner.gate.pass().roots;
+        let frozen = Some(memtable(&frozen, &mut model, 1));
+        let active = memtable(&active, &mut model, 2);
+        let roots = inner.freeze_barrier.pass().roots;
         let layers = Layers { active, frozen, roots };
-        let finder = inner.finder(&layers);
+        let snapshot_reader = inner.snapshot_reader(&layers);
 
         let mut walked = Vec::new();
         let mut from = Ino(after);
         loop {
             let before = walked.len();
-            finder.walk(from, max, &mut walked).unwrap();
+            snapshot_reader.walk(from, max, &mut walked).unwrap();
             prop_assert!(walked.len() - before <= max);
             match walked[before..].last() {
                 Some(last) => from = last.ino,
@@ -121,7 +121,7 @@ proptest! {
         once.dedup();
         for inos in [wanted, sorted, once] {
             let mut found = Vec::new();
-            finder.each_inode(&inos, |inode| found.push(inode)).unwrap();
+            snapshot_reader.each_inode(&inos, |inode| found.push(inode)).unwrap();
             prop_assert!(found.iter().eq(inos.iter().map(|ino| model.get(ino).cloned()).collect::<Vec<_>>().iter()));
         }
     }

@@ -28,7 +28,7 @@ const AHEAD: usize = 3;
 ///
 /// It may be used for any catalog at any time: what it says is tried, never trusted.
 #[derive(Debug, Default)]
-pub struct Trail {
+pub struct LookupHint {
     /// The address of the row, where another may be by now.
     row: Cell<usize>,
     position: Cell<u32>,
@@ -36,7 +36,7 @@ pub struct Trail {
     follows: Cell<bool>,
 }
 
-impl Trail {
+impl LookupHint {
     /// One that leads nowhere yet.
     #[must_use]
     pub const fn new() -> Self {
@@ -104,17 +104,17 @@ impl Catalog {
     pub fn get_along<'g>(
         &'g self,
         key: &[u8],
-        trail: &Trail,
+        lookup_hint: &LookupHint,
         guard: &'g Guard,
     ) -> Option<Item<'g>> {
         let View::Big(table) = self.view(guard) else {
             return self.get(key, guard);
         };
-        if let Some(item) = trail.next(table, key) {
+        if let Some(item) = lookup_hint.next(table, key) {
             return Some(item);
         }
         let item = table.get(key)?;
-        trail.note(table, item);
+        lookup_hint.note(table, item);
         Some(item)
     }
 }
@@ -123,15 +123,18 @@ impl Catalog {
     /// This name was asked for, to be removed. If such names come in the order of the listing, what the next
     /// removal will look at first is fetched.
     #[inline]
-    pub fn foresee(&self, item: Item<'_>, trail: &Trail, guard: &Guard) {
+    pub fn foresee(&self, item: Item<'_>, lookup_hint: &LookupHint, guard: &Guard) {
         let View::Big(table) = self.view(guard) else {
             return;
         };
-        trail.note(table, item);
-        if !trail.follows.get() {
+        lookup_hint.note(table, item);
+        if !lookup_hint.follows.get() {
             return;
         }
-        let slots = table.row().behind(trail.position.get() as usize).iter();
+        let slots = table
+            .row()
+            .behind(lookup_hint.position.get() as usize)
+            .iter();
         let mut items = slots.take(AHEAD).filter_map(|slot| slot.load().as_item());
         if let Some(next) = items.next() {
             table.home(next.key()).fetch();
@@ -165,18 +168,18 @@ mod tests {
     }
 
     /// Does the trail alone lead to this name?
-    fn leads_to(catalog: &Catalog, trail: &Trail, number: u64) -> bool {
+    fn leads_to(catalog: &Catalog, lookup_hint: &LookupHint, number: u64) -> bool {
         let guard = epoch::pin();
         let View::Big(table) = catalog.view(&guard) else {
             panic!("a catalog of so many names is big");
         };
-        let found = trail.next(table, &name(number));
+        let found = lookup_hint.next(table, &name(number));
         found.is_some_and(|item| item.value() == 1000 + number)
     }
 
-    fn ask(catalog: &Catalog, trail: &Trail, number: u64) -> Option<u64> {
+    fn ask(catalog: &Catalog, lookup_hint: &LookupHint, number: u64) -> Option<u64> {
         let guard = epoch::pin();
-        let found = catalog.get_along(&name(number), trail, &guard);
+        let found = catalog.get_along(&name(number), lookup_hint, &guard);
         assert_eq!(
             found.map(|item| item.value()),
             catalog.get(&name(number), &guard).map(|item| item.value())
@@ -187,23 +190,26 @@ mod tests {
     #[test]
     fn who_asks_in_the_order_of_the_listing_is_led_by_the_row() {
         if MODEL {
-            // Too many names for it; its own scenarios are in `trails.rs` there.
+            // Too many names for it; its own scenarios are in `lookup_hints.rs` there.
             return;
         }
-        let (catalog, trail) = (filled(100), Trail::new());
-        assert!(!leads_to(&catalog, &trail, 1), "nothing is known yet");
-        assert_eq!(ask(&catalog, &trail, 7), Some(1007));
-        assert!(!leads_to(&catalog, &trail, 8), "one search is no order");
-        assert_eq!(ask(&catalog, &trail, 8), Some(1008));
-        assert!(leads_to(&catalog, &trail, 9));
-        assert_eq!(ask(&catalog, &trail, 9), Some(1009), "once more");
+        let (catalog, lookup_hint) = (filled(100), LookupHint::new());
+        assert!(!leads_to(&catalog, &lookup_hint, 1), "nothing is known yet");
+        assert_eq!(ask(&catalog, &lookup_hint, 7), Some(1007));
+        assert!(
+            !leads_to(&catalog, &lookup_hint, 8),
+            "one search is no order"
+        );
+        assert_eq!(ask(&catalog, &lookup_hint, 8), Some(1008));
+        assert!(leads_to(&catalog, &lookup_hint, 9));
+        assert_eq!(ask(&catalog, &lookup_hint, 9), Some(1009), "once more");
         for number in 10..=100 {
-            assert!(leads_to(&catalog, &trail, number));
+            assert!(leads_to(&catalog, &lookup_hint, number));
         }
-        assert!(!leads_to(&catalog, &trail, 101), "the row ends");
-        assert_eq!(ask(&catalog, &trail, 101), None);
-        assert_eq!(ask(&catalog, &trail, 50), Some(1050));
-        assert!(!leads_to(&catalog, &trail, 51), "it went elsewhere");
+        assert!(!leads_to(&catalog, &lookup_hint, 101), "the row ends");
+        assert_eq!(ask(&catalog, &lookup_hint, 101), None);
+        assert_eq!(ask(&catalog, &lookup_hint, 50), Some(1050));
+        assert!(!leads_to(&catalog, &lookup_hint, 51), "it went elsewhere");
     }
 
     #[test]
@@ -211,66 +217,66 @@ mod tests {
         if MODEL {
             return;
         }
-        let (catalog, trail) = (filled(100), Trail::new());
+        let (catalog, lookup_hint) = (filled(100), LookupHint::new());
         for number in 1..=50 {
             let key = name(number);
             let mut writer = catalog.lock();
             let guard = epoch::pin();
-            catalog.foresee(writer.get(&key).expect("there"), &trail, &guard);
+            catalog.foresee(writer.get(&key).expect("there"), &lookup_hint, &guard);
             drop(guard);
             assert!(writer.remove(&key).is_some());
             drop(writer);
-            assert_eq!(trail.follows.get(), number > 1);
-            assert!(leads_to(&catalog, &trail, number + 1) == (number > 1));
+            assert_eq!(lookup_hint.follows.get(), number > 1);
+            assert!(leads_to(&catalog, &lookup_hint, number + 1) == (number > 1));
         }
     }
 
     #[test]
     fn gaps_are_passed_and_changes_are_seen() {
         if MODEL {
-            // Too many names for it; its own scenarios are in `trails.rs` there.
+            // Too many names for it; its own scenarios are in `lookup_hints.rs` there.
             return;
         }
-        let (catalog, trail) = (filled(100), Trail::new());
+        let (catalog, lookup_hint) = (filled(100), LookupHint::new());
         for number in [1, 2] {
-            assert!(ask(&catalog, &trail, number).is_some());
+            assert!(ask(&catalog, &lookup_hint, number).is_some());
         }
         for number in [3, 4, 6] {
             assert!(catalog.lock().remove(&name(number)).is_some());
         }
-        assert_eq!(ask(&catalog, &trail, 3), None);
-        assert!(leads_to(&catalog, &trail, 5));
-        assert!(leads_to(&catalog, &trail, 7));
+        assert_eq!(ask(&catalog, &lookup_hint, 3), None);
+        assert!(leads_to(&catalog, &lookup_hint, 5));
+        assert!(leads_to(&catalog, &lookup_hint, 7));
         assert!(catalog.lock().exchange(&name(8), &name(20)));
-        assert_eq!(ask(&catalog, &trail, 8), Some(1020));
+        assert_eq!(ask(&catalog, &lookup_hint, 8), Some(1020));
         assert!(catalog.lock().rename(&name(9), b"other").is_some());
-        assert_eq!(ask(&catalog, &trail, 9), None);
-        assert_eq!(ask(&catalog, &trail, 10), Some(1010));
+        assert_eq!(ask(&catalog, &lookup_hint, 9), None);
+        assert_eq!(ask(&catalog, &lookup_hint, 10), Some(1010));
         assert!(catalog.lock().remove(b"other").is_some());
         assert!(catalog.lock().rename_over(&name(12), &name(11)).is_some());
-        assert_eq!(ask(&catalog, &trail, 11), Some(1012));
-        assert_eq!(ask(&catalog, &trail, 12), None);
-        assert_eq!(ask(&catalog, &trail, 13), Some(1013));
-        assert!(leads_to(&catalog, &trail, 14));
+        assert_eq!(ask(&catalog, &lookup_hint, 11), Some(1012));
+        assert_eq!(ask(&catalog, &lookup_hint, 12), None);
+        assert_eq!(ask(&catalog, &lookup_hint, 13), Some(1013));
+        assert!(leads_to(&catalog, &lookup_hint, 14));
     }
 
     #[test]
     fn a_trail_of_another_catalog_or_of_rows_that_are_gone_misleads_nobody() {
         if MODEL {
-            // Too many names for it; its own scenarios are in `trails.rs` there.
+            // Too many names for it; its own scenarios are in `lookup_hints.rs` there.
             return;
         }
-        let trail = Trail::new();
+        let lookup_hint = LookupHint::new();
         for names in [40, 100, 60] {
             let catalog = filled(names);
             for number in 1..=names + 1 {
                 let expected = (number <= names).then_some(1000 + number);
-                assert_eq!(ask(&catalog, &trail, number), expected);
+                assert_eq!(ask(&catalog, &lookup_hint, number), expected);
             }
             for number in 1..=names - 5 {
                 assert!(catalog.lock().remove(&name(number)).is_some());
             }
-            assert_eq!(ask(&catalog, &trail, names), Some(1000 + names));
+            assert_eq!(ask(&catalog, &lookup_hint, names), Some(1000 + names));
         }
     }
 }

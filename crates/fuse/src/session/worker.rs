@@ -2,8 +2,8 @@
 
 use super::{
     counters::Counters,
-    crew::{Crew, RequestWait},
     policy::ReplyPolicy,
+    pool::{RequestWait, WorkerPool},
     service::Service,
     timing::Sampler,
 };
@@ -12,9 +12,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::sync::Arc;
 
 /// A thread's place in its crew, for as long as it serves.
-pub(crate) struct Post {
+pub(crate) struct Worker {
     pub(crate) service: Arc<Service>,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) pool: Arc<WorkerPool>,
     pub(crate) counters: Arc<Counters>,
     /// The processor whose requests it serves, if they are one processor's.
     processor: Option<u16>,
@@ -25,14 +25,18 @@ pub(crate) struct Post {
     away: bool,
 }
 
-impl Post {
-    pub(crate) fn new(service: Arc<Service>, crew: Arc<Crew>, processor: Option<u16>) -> Self {
+impl Worker {
+    pub(crate) fn new(
+        service: Arc<Service>,
+        pool: Arc<WorkerPool>,
+        processor: Option<u16>,
+    ) -> Self {
         // Over `/dev/fuse` nothing tells, without another call, whether a request is there.
         let policy = processor.and_then(|_| ReplyPolicy::of_this_thread(&service.watch));
         Self {
             counters: service.registry.enlist(),
             service,
-            crew,
+            pool,
             processor,
             policy,
             sampler: Sampler::default(),
@@ -42,7 +46,7 @@ impl Post {
 
     /// A request was taken.
     pub(crate) fn begin(&self) {
-        self.crew.begin();
+        self.pool.begin();
         self.counters.begin();
     }
 
@@ -55,7 +59,7 @@ impl Post {
     /// The reply is about to be committed.
     pub(crate) fn before_reply(&mut self) {
         self.sampler.end(&self.counters);
-        self.crew.end();
+        self.pool.end();
         if !self.away
             && let Some(policy) = &mut self.policy
         {
@@ -87,7 +91,7 @@ impl Post {
         if !self.away {
             self.away = self.processor.is_some() && self.service.leave_processor();
         }
-        self.crew.stand_in(&self.service);
+        self.pool.stand_in(&self.service);
     }
 
     /// The request waits for another one: an unlock, perhaps for ever, or a write of the kernel's.
@@ -95,9 +99,9 @@ impl Post {
     /// # Errors
     /// `ENOLCK`: so many wait already, or there is no thread to bring that in.
     pub(super) fn before_request_wait(&mut self) -> Result<RequestWait> {
-        let wait = RequestWait::new(&self.service, &self.crew).ok_or(Errno::ENOLCK)?;
+        let wait = RequestWait::new(&self.service, &self.pool).ok_or(Errno::ENOLCK)?;
         self.before_long();
-        if self.crew.has_another() {
+        if self.pool.has_another() {
             Ok(wait)
         } else {
             Err(Errno::ENOLCK)

@@ -11,7 +11,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The lock of the shape.
 #[derive(Default)]
-pub(crate) struct Shape(PerCore<RwLock<()>>);
+pub(crate) struct RenameLock(PerCore<RwLock<()>>);
 
 /// As long as it lives nobody else changes the shape; and nobody but who has it, if it is for change.
 pub(crate) enum Held<'s> {
@@ -26,7 +26,7 @@ impl Held<'_> {
     }
 }
 
-impl Shape {
+impl RenameLock {
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -50,13 +50,13 @@ mod tests {
 
     #[test]
     fn it_stands_still_for_many_and_changes_for_one() {
-        let shape = Shape::new();
+        let rename_lock = RenameLock::new();
         let changing = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
                     for _ in 0..2000 {
-                        let held = shape.still();
+                        let held = rename_lock.still();
                         assert!(!held.is_for_change());
                         assert!(!changing.load(Ordering::Relaxed));
                     }
@@ -65,7 +65,7 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let held = shape.change();
+                        let held = rename_lock.change();
                         assert!(held.is_for_change());
                         assert!(!changing.swap(true, Ordering::Relaxed));
                         changing.store(false, Ordering::Relaxed);
@@ -77,10 +77,10 @@ mod tests {
 
     #[test]
     fn who_wants_it_still_does_not_wait_for_others_who_do() {
-        let shape = Shape::new();
-        let held = shape.still();
+        let rename_lock = RenameLock::new();
+        let held = rename_lock.still();
         thread::scope(|scope| {
-            let other = scope.spawn(|| drop(shape.still()));
+            let other = scope.spawn(|| drop(rename_lock.still()));
             assert!(other.join().is_ok());
         });
         drop(held);

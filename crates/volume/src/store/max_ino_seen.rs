@@ -10,12 +10,12 @@ use holdfast_types::Ino;
 
 /// The highest number that each thread has met.
 #[derive(Debug)]
-pub(super) struct Highest {
+pub(super) struct MaxIno {
     owned: PerCore<AtomicU64>,
     shared: AtomicU64,
 }
 
-impl Highest {
+impl MaxIno {
     /// So far it is this one.
     pub(super) fn starting_at(ino: Ino) -> Self {
         Self {
@@ -55,20 +55,20 @@ mod tests {
 
     #[test]
     fn it_is_the_highest_that_any_of_many_threads_met() {
-        let highest = Highest::starting_at(Ino(17));
-        assert_eq!(highest.get(), 17);
+        let max_ino_seen = MaxIno::starting_at(Ino(17));
+        assert_eq!(max_ino_seen.get(), 17);
         thread::scope(|scope| {
             // More than there are slots, some of which are dealt again.
             for thread in 0..600_u64 {
-                let highest = &highest;
+                let max_ino_seen = &max_ino_seen;
                 scope.spawn(move || {
                     for step in [3, 9, 5, 1] {
-                        highest.met(Ino(thread * 10 + step));
+                        max_ino_seen.met(Ino(thread * 10 + step));
                     }
-                    assert!(highest.get() >= thread * 10 + 9);
+                    assert!(max_ino_seen.get() >= thread * 10 + 9);
                 });
             }
         });
-        assert_eq!(highest.get(), 5999);
+        assert_eq!(max_ino_seen.get(), 5999);
     }
 }

@@ -12,7 +12,7 @@
 //! *Locking.* A shard's lock is held over the burial of an inode, and over making a loaded one known.
 //! Nothing is waited for under it.
 
-use holdfast_sync::{Doomed, Index, Padded, Prepared, Remembered, RememberedLocked, Runs};
+use holdfast_sync::{EvictedUses, EvictedUsesLocked, Freeing, Index, Padded, Prepared, Runs};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::inode::Object;
@@ -23,19 +23,19 @@ pub(crate) const SHARDS: usize = 64;
 const TOGETHER: u32 = 6;
 
 /// How many inodes have ended, and how often those are used that are away, by shards of their numbers.
-pub(crate) struct Ends(Box<[Padded<Shard>]>);
+pub(crate) struct Evictions(Box<[Padded<Shard>]>);
 
 #[derive(Default)]
 struct Shard {
-    remembered: Remembered,
-    /// Changed with `remembered` locked.
+    evicted_uses: EvictedUses,
+    /// Changed with `evicted_uses` locked.
     count: AtomicU64,
 }
 
 /// A shard that is locked.
 pub(crate) struct Locked<'e> {
     count: &'e AtomicU64,
-    remembered: RememberedLocked<'e>,
+    evicted_uses: EvictedUsesLocked<'e>,
 }
 
 impl Locked<'_> {
@@ -53,18 +53,18 @@ impl Locked<'_> {
 
     /// Is this inode, which is not in memory, used by number?
     pub(crate) fn is_used(&self, ino: Ino) -> bool {
-        self.remembered.runs().get(ino.0) > 0
+        self.evicted_uses.runs().get(ino.0) > 0
     }
 
     /// An inode leaves memory; its uses by number are counted here from now on.
-    pub(crate) fn bury(&mut self, index: &Index<Object>, doomed: Doomed<Object>) {
+    pub(crate) fn free(&mut self, index: &Index<Object>, freeing: Freeing<Object>) {
         self.count_up();
-        self.remembered.bury(index, doomed);
+        self.evicted_uses.free(index, freeing);
     }
 
     /// An inode that is about to be made known gets back the uses by number that are counted here.
     pub(crate) fn give_back(&mut self, ino: Ino, inode: Prepared<Object>) -> Prepared<Object> {
-        self.remembered.give_back(ino.0, inode)
+        self.evicted_uses.give_back(ino.0, inode)
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Away {
     pub(crate) bytes: u64,
 }
 
-impl Ends {
+impl Evictions {
     pub(crate) fn new() -> Self {
         Self((0..SHARDS).map(|_| Padded::default()).collect())
     }
@@ -97,10 +97,13 @@ impl Ends {
 
     /// The shard of this inode. While it is locked, nobody of it ends or becomes known.
     pub(crate) fn lock(&self, ino: Ino) -> Locked<'_> {
-        let Shard { remembered, count } = self.shard(ino);
+        let Shard {
+            evicted_uses,
+            count,
+        } = self.shard(ino);
         Locked {
             count,
-            remembered: remembered.lock(),
+            evicted_uses: evicted_uses.lock(),
         }
     }
 
@@ -121,19 +124,19 @@ impl Ends {
         index: &Index<Object>,
         ino: Ino,
         count: u64,
-    ) -> Option<Doomed<Object>> {
-        self.shard(ino).remembered.forget(index, ino.0, count)
+    ) -> Option<Freeing<Object>> {
+        self.shard(ino).evicted_uses.forget(index, ino.0, count)
     }
 
     /// Is an inode used by number? Never `false` of one that is throughout.
     pub(crate) fn may_be_held(&self, index: &Index<Object>, ino: Ino) -> bool {
-        self.shard(ino).remembered.may_be_held(index, ino.0)
+        self.shard(ino).evicted_uses.may_be_held(index, ino.0)
     }
 
     /// What is counted here.
     pub(crate) fn away(&self) -> Away {
         let counts = self.0.iter().map(|shard| {
-            let locked = shard.0.remembered.lock();
+            let locked = shard.0.evicted_uses.lock();
             (locked.runs().keys(), locked.runs().bytes())
         });
         counts.fold(Away::default(), |sum, (inodes, bytes)| Away {
@@ -145,7 +148,7 @@ impl Ends {
     /// Shows all inodes that are counted here, with the number of their uses; nothing is locked meanwhile.
     pub(crate) fn each(&self, visit: &mut dyn FnMut(Ino, u64)) {
         for shard in &self.0 {
-            let inodes: Vec<_> = shard.0.remembered.lock().runs().iter().collect();
+            let inodes: Vec<_> = shard.0.evicted_uses.lock().runs().iter().collect();
             inodes
                 .into_iter()
                 .for_each(|(ino, uses)| visit(Ino(ino), uses));
@@ -156,7 +159,7 @@ impl Ends {
     pub(crate) fn some(&self, from: Turn, most: usize) -> (Vec<Ino>, Turn) {
         let (mut inodes, mut turn) = (Vec::new(), from);
         for _ in 0..=SHARDS {
-            let locked = self.0[turn.shard].0.remembered.lock();
+            let locked = self.0[turn.shard].0.evicted_uses.lock();
             let (some, runs) = Runs::some(locked.runs(), turn.behind, most - inodes.len());
             inodes.extend(some.into_iter().map(Ino));
             if inodes.len() >= most {
@@ -174,7 +177,7 @@ impl Ends {
     /// Forgets all that is counted of inodes that are away; says of how many that was.
     pub(crate) fn forget_all(&self) -> u64 {
         let shards = self.0.iter().map(|shard| {
-            let mut locked = shard.0.remembered.lock();
+            let mut locked = shard.0.evicted_uses.lock();
             let inodes = locked.runs().keys();
             locked.clear();
             inodes

@@ -38,7 +38,7 @@ impl World {
         let mut one = self.objects[low].lock();
         *one += 1;
         let mut batch = vec![count(low, *one)];
-        let stamp = if low == high {
+        let lsn = if low == high {
             self.journal.append(1, &batch).expect("room")
         } else {
             let mut other = self.objects[high].lock();
@@ -48,7 +48,7 @@ impl World {
         };
         drop(one);
         if seed.is_multiple_of(23) {
-            self.journal.commit(Some(stamp), &()).expect("it works");
+            self.journal.commit(Some(lsn), &()).expect("it works");
             for change in batch {
                 if let Change::Truncate { ino, size } = change {
                     self.acknowledged[ino.0 as usize].fetch_max(size, Ordering::SeqCst);

@@ -18,7 +18,7 @@ const WINDOWS: [u32; 4] = [1, 16, 64, 256];
 
 /// One scan below one parent.
 #[derive(Clone, Copy, Debug, Default)]
-struct Trail {
+struct ReadaheadState {
     /// Block and birth of the parent; 0: none yet.
     parent: (u64, u64),
     /// The child behind the last one that was read.
@@ -31,15 +31,15 @@ struct Trail {
 
 #[derive(Debug, Default)]
 struct Row {
-    trails: [Trail; ROW],
+    readahead_states: [ReadaheadState; ROW],
     misses: u64,
 }
 
 /// Trails of the scans of late.
 #[derive(Debug, Default)]
-pub(super) struct Trails([Mutex<Row>; ROWS]);
+pub(super) struct ReadaheadStates([Mutex<Row>; ROWS]);
 
-impl Trails {
+impl ReadaheadStates {
     /// Child `index` of `parent` is not in memory: how many are to be read from it on, at least 1 and, if there are so
     /// many, at most `most`.
     pub(super) fn follow(&self, parent: Pointer, index: usize, most: usize) -> usize {
@@ -48,19 +48,21 @@ impl Trails {
         let mut row = self.0[(mixed >> 60) as usize % ROWS].lock();
         row.misses += 1;
         let used = row.misses;
-        let follows = |trail: &&mut Trail| trail.parent == place && trail.next == index;
-        let at = row.trails.iter_mut().find(follows);
+        let follows = |readahead_state: &&mut ReadaheadState| {
+            readahead_state.parent == place && readahead_state.next == index
+        };
+        let at = row.readahead_states.iter_mut().find(follows);
         let goes_on = at.is_some();
-        let trail = match at {
-            Some(trail) => trail,
-            None => oldest(&mut row.trails),
+        let readahead_state = match at {
+            Some(readahead_state) => readahead_state,
+            None => oldest(&mut row.readahead_states),
         };
         let step = match goes_on {
-            true => (trail.step + 1).min(WINDOWS.len() - 1),
+            true => (readahead_state.step + 1).min(WINDOWS.len() - 1),
             false => 0,
         };
         let count = (WINDOWS[step] as usize).min(most).max(1);
-        *trail = Trail {
+        *readahead_state = ReadaheadState {
             parent: place,
             next: index + count,
             step,
@@ -70,14 +72,14 @@ impl Trails {
     }
 }
 
-fn oldest(trails: &mut [Trail; ROW]) -> &mut Trail {
+fn oldest(readahead_states: &mut [ReadaheadState; ROW]) -> &mut ReadaheadState {
     let mut oldest = 0;
     for at in 1..ROW {
-        if trails[at].used < trails[oldest].used {
+        if readahead_states[at].used < readahead_states[oldest].used {
             oldest = at;
         }
     }
-    &mut trails[oldest]
+    &mut readahead_states[oldest]
 }
 
 #[cfg(test)]
@@ -94,12 +96,12 @@ mod tests {
 
     #[test]
     fn reading_ahead_grows_below_each_parent_for_itself_and_between_calls() {
-        let trails = Trails::default();
+        let readahead_states = ReadaheadStates::default();
         let parents = [parent(8), parent(16)];
         let mut next = [3, 40];
         for expected in [1, 16, 64, 256, 256] {
             for (parent, next) in parents.iter().zip(&mut next) {
-                assert_eq!(trails.follow(*parent, *next, 1000), expected);
+                assert_eq!(readahead_states.follow(*parent, *next, 1000), expected);
                 *next += expected;
             }
         }
@@ -107,25 +109,25 @@ mod tests {
 
     #[test]
     fn a_miss_elsewhere_reads_one_node_and_spoils_no_scan() {
-        let trails = Trails::default();
+        let readahead_states = ReadaheadStates::default();
         let parent = parent(8);
-        assert_eq!(trails.follow(parent, 0, 1000), 1);
-        assert_eq!(trails.follow(parent, 1, 1000), 16);
+        assert_eq!(readahead_states.follow(parent, 0, 1000), 1);
+        assert_eq!(readahead_states.follow(parent, 1, 1000), 16);
         for stray in 1..ROW {
-            assert_eq!(trails.follow(parent, 100 * stray, 1000), 1);
+            assert_eq!(readahead_states.follow(parent, 100 * stray, 1000), 1);
         }
-        assert_eq!(trails.follow(parent, 17, 1000), 64);
+        assert_eq!(readahead_states.follow(parent, 17, 1000), 64);
         // It was read already, and went again.
-        assert_eq!(trails.follow(parent, 17, 1000), 1);
+        assert_eq!(readahead_states.follow(parent, 17, 1000), 1);
     }
 
     #[test]
     fn a_window_is_no_larger_than_what_may_be_kept() {
-        let trails = Trails::default();
+        let readahead_states = ReadaheadStates::default();
         let reads: Vec<usize> = [0, 1, 4, 7]
-            .map(|index| trails.follow(parent(8), index, 3))
+            .map(|index| readahead_states.follow(parent(8), index, 3))
             .into();
         assert_eq!(reads, [1, 3, 3, 3]);
-        assert_eq!(trails.follow(parent(8), 10, 0), 1);
+        assert_eq!(readahead_states.follow(parent(8), 10, 0), 1);
     }
 }

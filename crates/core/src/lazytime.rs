@@ -12,12 +12,12 @@ use crate::types::Result;
 
 /// The note.
 #[derive(Default)]
-pub(crate) struct Late {
+pub(crate) struct Lazytime {
     any: AtomicBool,
     writing: Mutex<()>,
 }
 
-impl Late {
+impl Lazytime {
     /// An inode was marked.
     pub(crate) fn note(&self) {
         // Pairs with the fence below: one of both sees what the other did.

@@ -2,7 +2,7 @@
 //!
 //! *Locking.* A thread locks its lane for an append. A cut locks all of them in their order.
 
-use super::lane::Lane;
+use super::log_buffer::LogBuffer;
 use crate::primitive::{Mutex, MutexGuard, PerCore};
 use holdfast_sync::Padded;
 use std::cell::Cell;
@@ -11,41 +11,44 @@ use std::cell::Cell;
 const LANE_BLOCKS: u64 = 64;
 
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct LogBuffers {
     /// As many as there are cores, or as the ring has room for.
-    lanes: Box<[Padded<Mutex<Lane>>]>,
+    log_buffers: Box<[Padded<Mutex<LogBuffer>>]>,
     /// Each core's lane.
     mine: PerCore<usize>,
 }
 
-impl Lanes {
+impl LogBuffers {
     /// Those of a ring of so many blocks.
     pub(super) fn new(capacity: u64) -> Self {
         let slots = PerCore::new(|| ()).iter().count() as u64;
         // Numbers of lanes have 16 bits, and the last is a commit's: there are never as many slots.
-        let lanes = (capacity / LANE_BLOCKS).clamp(1, slots) as u16;
+        let log_buffers = (capacity / LANE_BLOCKS).clamp(1, slots) as u16;
         let next = Cell::new(0);
         Self {
-            lanes: (0..lanes)
-                .map(|number| Padded(Mutex::new(Lane::new(number))))
+            log_buffers: (0..log_buffers)
+                .map(|number| Padded(Mutex::new(LogBuffer::new(number))))
                 .collect(),
-            mine: PerCore::new(|| next.replace(next.get() + 1) % usize::from(lanes)),
+            mine: PerCore::new(|| next.replace(next.get() + 1) % usize::from(log_buffers)),
         }
     }
 
     /// Shows the calling thread's lane.
     #[inline]
-    pub(super) fn with_own<R>(&self, show: impl FnOnce(&mut Lane) -> R) -> R {
-        show(&mut self.lanes[*self.mine.mine()].lock())
+    pub(super) fn with_own<R>(&self, show: impl FnOnce(&mut LogBuffer) -> R) -> R {
+        show(&mut self.log_buffers[*self.mine.mine()].lock())
     }
 
     /// Shows all lanes at one moment.
     pub(super) fn with_all<R>(
         &self,
-        show: impl FnOnce(&mut dyn Iterator<Item = &mut Lane>) -> R,
+        show: impl FnOnce(&mut dyn Iterator<Item = &mut LogBuffer>) -> R,
     ) -> R {
-        let mut lanes: Vec<MutexGuard<'_, Lane>> =
-            self.lanes.iter().map(|lane| lane.lock()).collect();
-        show(&mut lanes.iter_mut().map(|lane| &mut **lane))
+        let mut log_buffers: Vec<MutexGuard<'_, LogBuffer>> = self
+            .log_buffers
+            .iter()
+            .map(|log_buffer| log_buffer.lock())
+            .collect();
+        show(&mut log_buffers.iter_mut().map(|log_buffer| &mut **log_buffer))
     }
 }

@@ -14,20 +14,20 @@ use std::ptr::NonNull;
 /// A dying object: no reference is left, no use can be had, and a lookup waits. Raw uses may be left
 /// ([`Index::begin_evict_though_held`](super::Index::begin_evict_though_held)).
 ///
-/// There is one at a time. It goes to [`Index::bury`](super::Index::bury); dropping it instead
+/// There is one at a time. It goes to [`Index::free`](super::Index::free); dropping it instead
 /// brings the object back to life, without references and, if it was doomed, still doomed.
 #[must_use = "dropping it brings the object back to life"]
-pub struct Doomed<T: Send + Sync + 'static> {
+pub struct Freeing<T: Send + Sync + 'static> {
     held: NonNull<Held<T>>,
     owns: PhantomData<Held<T>>,
 }
 
 // SAFETY: it gives `&T` to its thread (`T: Sync`), and that thread may drop `T` (`T: Send`).
-unsafe impl<T: Send + Sync + 'static> Send for Doomed<T> {}
-// SAFETY: as above; `&Doomed` gives `&T` only.
-unsafe impl<T: Send + Sync + 'static> Sync for Doomed<T> {}
+unsafe impl<T: Send + Sync + 'static> Send for Freeing<T> {}
+// SAFETY: as above; `&Freeing` gives `&T` only.
+unsafe impl<T: Send + Sync + 'static> Sync for Freeing<T> {}
 
-impl<T: Send + Sync + 'static> Doomed<T> {
+impl<T: Send + Sync + 'static> Freeing<T> {
     /// # Safety
     /// The caller made `held` dying, and makes no second one of that step.
     pub(super) unsafe fn from_end(held: NonNull<Held<T>>) -> Self {
@@ -65,13 +65,13 @@ impl<T: Send + Sync + 'static> Doomed<T> {
     }
 
     fn word(&self) -> &AtomicU64 {
-        // SAFETY: what is dying is freed by its one `Doomed` only. A reference to the word alone:
+        // SAFETY: what is dying is freed by its one `Freeing` only. A reference to the word alone:
         // once it is live again others may end and free it.
         unsafe { Held::word_of(self.held) }
     }
 }
 
-impl<T: Send + Sync + 'static> Drop for Doomed<T> {
+impl<T: Send + Sync + 'static> Drop for Freeing<T> {
     fn drop(&mut self) {
         // Before the step: after it the object is not ours.
         let key = self.key();
@@ -94,7 +94,7 @@ impl<T: Send + Sync + 'static> Drop for Doomed<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Deref for Doomed<T> {
+impl<T: Send + Sync + 'static> Deref for Freeing<T> {
     type Target = Held<T>;
 
     fn deref(&self) -> &Held<T> {
@@ -103,7 +103,7 @@ impl<T: Send + Sync + 'static> Deref for Doomed<T> {
     }
 }
 
-impl<T: fmt::Debug + Send + Sync + 'static> fmt::Debug for Doomed<T> {
+impl<T: fmt::Debug + Send + Sync + 'static> fmt::Debug for Freeing<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Doomed").field(&**self).finish()
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 ///
 /// *Invariants.* No page is in both sets, and none has a frame.
 #[derive(Debug, Default)]
-pub(super) struct Apart {
+pub(super) struct Unwritten {
     /// Allocated, and never written: they read as zeros.
     unwritten: PageSet,
     /// Their bytes are not in memory: the owner can bring them.
@@ -17,7 +17,7 @@ pub(super) struct Apart {
     pub(super) flights: Flights,
 }
 
-impl Apart {
+impl Unwritten {
     /// How many there are.
     pub(super) fn pages(&self) -> u64 {
         self.unwritten.pages() + self.absent.pages()

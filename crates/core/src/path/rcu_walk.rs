@@ -23,18 +23,18 @@ use crate::types::{
 };
 
 /// Where a walk without locks came to.
-pub(super) enum Glide<'g> {
+pub(super) enum RcuWalk<'g> {
     /// To an inode that was live.
     Found(&'g Inode),
     /// To a name that is not there.
     Missing,
     /// To something that only the slow walk can judge.
-    Stuck,
+    NeedsRefWalk,
 }
 
 /// As [`Resolved`], borrowed: `dir` stays allocated while it is, and may be removed meanwhile.
 #[derive(Clone, Copy)]
-pub(super) struct Spot<'p, 'g> {
+pub(super) struct BorrowedAt<'p, 'g> {
     /// The directory.
     pub(super) dir: &'g Inode,
     /// The last name.
@@ -78,32 +78,32 @@ impl Core {
     }
 
     /// Walks from `base`. `follow`: a symbolic link at the end is none to stop at.
-    pub(super) fn glide<'g>(
+    pub(super) fn rcu_walk<'g>(
         &'g self,
         who: &Caller,
         base: &'g Inode,
         path: &[u8],
         follow: bool,
         guard: &'g Guard,
-    ) -> Glide<'g> {
+    ) -> RcuWalk<'g> {
         if path.is_empty() || path.len() >= PATH_MAX || !self.policy.believes_memory() {
-            return Glide::Stuck;
+            return RcuWalk::NeedsRefWalk;
         }
         let mut at = base;
         if path[0] == b'/' {
             match self.live(Ino::ROOT, guard) {
                 Some(root) => at = root,
-                None => return Glide::Stuck,
+                None => return RcuWalk::NeedsRefWalk,
             }
         }
         let mut rest = skip_slashes(path);
         while !rest.is_empty() {
             let (name, behind) = split(rest);
             let Ok(body) = at.directory() else {
-                return Glide::Stuck;
+                return RcuWalk::NeedsRefWalk;
             };
             if name.len() > NAME_MAX || !at.permits(who, Access::EXEC, guard) {
-                return Glide::Stuck;
+                return RcuWalk::NeedsRefWalk;
             }
             rest = skip_slashes(behind);
             let ino = match name {
@@ -113,15 +113,15 @@ impl Core {
                     Known::Found(entry)
                         if entry.kind == FileType::Symlink && (follow || !behind.is_empty()) =>
                     {
-                        return Glide::Stuck;
+                        return RcuWalk::NeedsRefWalk;
                     }
                     Known::Found(entry) if !entry.kind.is_dir() && !behind.is_empty() => {
-                        return Glide::Stuck;
+                        return RcuWalk::NeedsRefWalk;
                     }
                     Known::Found(entry) => entry.ino,
-                    Known::Unknown => return Glide::Stuck,
-                    Known::Absent if path.contains(&0) => return Glide::Stuck,
-                    Known::Absent => return Glide::Missing,
+                    Known::Unknown => return RcuWalk::NeedsRefWalk,
+                    Known::Absent if path.contains(&0) => return RcuWalk::NeedsRefWalk,
+                    Known::Absent => return RcuWalk::Missing,
                 },
             };
             match self.live(ino, guard) {
@@ -129,10 +129,10 @@ impl Core {
                     inode.touch(&self.reclaim.epochs);
                     at = inode;
                 }
-                None => return Glide::Stuck,
+                None => return RcuWalk::NeedsRefWalk,
             }
         }
-        Glide::Found(at)
+        RcuWalk::Found(at)
     }
 }
 
@@ -147,13 +147,13 @@ impl FileSystem {
     pub fn stat_at(&self, who: &Caller, base: &Node, path: &[u8], follow: bool) -> Result<Attr> {
         {
             let guard = epoch::pin();
-            match self.core.glide(who, base.inode(), path, follow, &guard) {
-                Glide::Found(inode) if self.core.pinned || inode.has_known_space() => {
+            match self.core.rcu_walk(who, base.inode(), path, follow, &guard) {
+                RcuWalk::Found(inode) if self.core.pinned || inode.has_known_space() => {
                     inode.note_look();
                     return Ok(inode.told());
                 }
-                Glide::Missing => return Err(self.core.absent()),
-                Glide::Found(_) | Glide::Stuck => {}
+                RcuWalk::Missing => return Err(self.core.absent()),
+                RcuWalk::Found(_) | RcuWalk::NeedsRefWalk => {}
             }
         }
         self.core.again_if_gone(|| {
@@ -171,17 +171,17 @@ impl FileSystem {
     pub fn resolve(&self, who: &Caller, base: &Node, path: &[u8], follow: bool) -> Result<Node> {
         {
             let guard = epoch::pin();
-            match self.core.glide(who, base.inode(), path, follow, &guard) {
-                Glide::Found(inode) => {
+            match self.core.rcu_walk(who, base.inode(), path, follow, &guard) {
+                RcuWalk::Found(inode) => {
                     if let Some(node) = Node::acquire(inode) {
-                        if inode.is_doomed() {
+                        if inode.is_marked_freeing() {
                             self.core.keep(&node);
                         }
                         return Ok(node);
                     }
                 }
-                Glide::Missing => return Err(self.core.absent()),
-                Glide::Stuck => {}
+                RcuWalk::Missing => return Err(self.core.absent()),
+                RcuWalk::NeedsRefWalk => {}
             }
         }
         self.core
@@ -196,7 +196,7 @@ impl FileSystem {
         who: &Caller,
         base: &Node,
         path: &[u8],
-        act: impl FnOnce(Spot<'_, '_>) -> Result<R>,
+        act: impl FnOnce(BorrowedAt<'_, '_>) -> Result<R>,
     ) -> Result<R> {
         let calm = self.core.calm();
         if let Some(guard) = &calm
@@ -238,7 +238,7 @@ impl Core {
         base: &'g Inode,
         path: &'p [u8],
         guard: &'g Guard,
-    ) -> Option<Spot<'p, 'g>> {
+    ) -> Option<BorrowedAt<'p, 'g>> {
         let (dir, name, trailing_slash) = split_last(path)?;
         let is_plain = !name.is_empty() && !is_special(name) && name.len() <= NAME_MAX;
         if !is_plain || path.len() >= PATH_MAX || !self.policy.believes_memory() {
@@ -247,13 +247,13 @@ impl Core {
         let dir = if dir.is_empty() {
             base
         } else {
-            match self.glide(who, base, dir, true, guard) {
-                Glide::Found(inode) => inode,
-                Glide::Missing | Glide::Stuck => return None,
+            match self.rcu_walk(who, base, dir, true, guard) {
+                RcuWalk::Found(inode) => inode,
+                RcuWalk::Missing | RcuWalk::NeedsRefWalk => return None,
             }
         };
         // The last name's directory must be searchable, whatever becomes of the name.
-        dir.permits(who, Access::EXEC, guard).then_some(Spot {
+        dir.permits(who, Access::EXEC, guard).then_some(BorrowedAt {
             dir,
             name,
             trailing_slash,
@@ -263,8 +263,8 @@ impl Core {
 
 impl Resolved {
     /// The same, borrowed.
-    pub(super) fn spot(&self) -> Spot<'_, '_> {
-        Spot {
+    pub(super) fn spot(&self) -> BorrowedAt<'_, '_> {
+        BorrowedAt {
             dir: self.dir.inode(),
             name: &self.name,
             trailing_slash: self.trailing_slash,

@@ -4,7 +4,7 @@
 //! given less those given back; a file without a name is freed with the last of them, once.
 
 use super::{PAIR, Probe, World, epoch, model, spawn};
-use crate::index::{Doomed, Prepared, Ref};
+use crate::index::{Freeing, Prepared, Ref};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl World {
     /// Raw uses, wherever they are counted.
     fn raw_uses(&self) -> u64 {
         let there = self.with(KEY, |held| held.raw_uses()).flatten();
-        there.unwrap_or(0) + self.remembered.lock().runs().get(KEY)
+        there.unwrap_or(0) + self.evicted_uses.lock().runs().get(KEY)
     }
 
     fn load(&self, file: &File) -> Option<Ref<Probe>> {
@@ -47,7 +47,7 @@ impl World {
             if let Some(held) = self.index.get(KEY) {
                 return Some(held);
             }
-            let mut locked = self.remembered.lock();
+            let mut locked = self.evicted_uses.lock();
             if self.index.peek(KEY, &epoch::pin()).is_some() {
                 continue;
             }
@@ -60,18 +60,18 @@ impl World {
         }
     }
 
-    fn end(&self, file: &File, doomed: Doomed<Probe>) {
-        doomed.check(KEY);
+    fn end(&self, file: &File, freeing: Freeing<Probe>) {
+        freeing.check(KEY);
         if file.is_unlinked() {
-            assert_eq!(doomed.raw_uses(), Some(0), "somebody holds it");
+            assert_eq!(freeing.raw_uses(), Some(0), "somebody holds it");
             file.freed.fetch_add(1, Ordering::Relaxed);
         }
-        self.remembered.lock().bury(&self.index, doomed);
+        self.evicted_uses.lock().free(&self.index, freeing);
     }
 
     fn give_up(&self, file: &File, held: Ref<Probe>) {
-        if let Some(doomed) = held.release() {
-            self.end(file, doomed);
+        if let Some(freeing) = held.release() {
+            self.end(file, freeing);
         }
     }
 
@@ -84,27 +84,27 @@ impl World {
     }
 
     fn forget_one(&self, file: &File) {
-        if let Some(doomed) = self.remembered.forget(&self.index, KEY, 1) {
-            self.end(file, doomed);
+        if let Some(freeing) = self.evicted_uses.forget(&self.index, KEY, 1) {
+            self.end(file, freeing);
         }
     }
 
     fn evict(&self, file: &File) {
         let evict = |held: &_| self.index.begin_evict_though_held(held);
-        let doomed = self.with(KEY, evict).flatten();
-        let doomed = doomed.and_then(|doomed| match file.is_unlinked() {
-            true => doomed.unless_held(),
-            false => Some(doomed),
+        let freeing = self.with(KEY, evict).flatten();
+        let freeing = freeing.and_then(|freeing| match file.is_unlinked() {
+            true => freeing.unless_held(),
+            false => Some(freeing),
         });
-        if let Some(doomed) = doomed {
-            self.end(file, doomed);
+        if let Some(freeing) = freeing {
+            self.end(file, freeing);
         }
     }
 
     fn unlink(&self, file: &File) {
         let held = self.load(file).expect("it has a name");
         file.names.store(0, Ordering::Relaxed);
-        assert!(held.doom().is_none(), "in use");
+        assert!(held.mark_freeing().is_none(), "in use");
         self.give_up(file, held);
     }
 }
@@ -188,7 +188,7 @@ fn forget_without_a_second_look(world: &World, _: &File) {
         let end = world.with(KEY, |held| held.forget(1)).flatten();
         assert!(end.is_none(), "it has a name");
     } else {
-        world.remembered.lock().forget(KEY, 1);
+        world.evicted_uses.lock().forget(KEY, 1);
     }
 }
 

@@ -100,7 +100,7 @@ impl Core {
         let mut pages = body.lock();
         let mut tries = 0;
         while let Some(needed) = missing(&mut pages)? {
-            pages = self.bring(inode, body, pages, needed, &mut tries)?;
+            pages = self.populate(inode, body, pages, needed, &mut tries)?;
         }
         Ok(pages)
     }
@@ -215,7 +215,7 @@ impl Core {
     /// makes no sense; `EIO` once the file system was revoked.
     #[cold]
     #[inline(never)]
-    pub(super) fn bring<'p>(
+    pub(super) fn populate<'p>(
         &self,
         inode: &Inode,
         body: &'p Pages,
@@ -242,7 +242,7 @@ impl Core {
     /// needs two files at a time, or reads what others change all the time.
     ///
     /// # Errors
-    /// As [`bring`](Self::bring).
+    /// As [`populate`](Self::populate).
     pub(super) fn bring_locked<'p>(
         &self,
         inode: &Inode,
@@ -251,7 +251,7 @@ impl Core {
         bytes: Range<u64>,
     ) -> Result<PagesLock<'p>> {
         while let Some(needed) = self.missing(inode, &pages, bytes.clone()) {
-            pages = self.bring(inode, body, pages, needed, &mut { u64::MAX - 1 })?;
+            pages = self.populate(inode, body, pages, needed, &mut { u64::MAX - 1 })?;
         }
         Ok(pages)
     }
@@ -364,7 +364,7 @@ impl Core {
         for run in runs {
             let (from, to) = (run.start * PAGE, (run.end * PAGE).min(end));
             let bytes = &buf[(from - start) as usize..(to - start) as usize];
-            pages.bring(from, bytes, self.loaded())?;
+            pages.populate(from, bytes, self.loaded())?;
             came_again |= self.recall(inode.ino(), pages, run.clone());
         }
         if came_again {

@@ -146,9 +146,9 @@ pub(super) struct Deeds {
 }
 
 impl Deeds {
-    pub(super) fn add(&mut self, deed: Deed) {
+    pub(super) fn add(&mut self, repair_action: Deed) {
         if self.kept.len() < self.most {
-            self.kept.push(deed);
+            self.kept.push(repair_action);
         } else {
             self.more += 1;
         }

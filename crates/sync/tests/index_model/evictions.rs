@@ -8,7 +8,7 @@ use loom::sync::Arc;
 fn a_final_put_a_lookup_and_an_eviction_agree_on_one_end() {
     model(CROWD, |world| {
         let held = world.publish(1).unwrap();
-        assert!(held.doom().is_none());
+        assert!(held.mark_freeing().is_none());
         let looker = spawn(world, |world| {
             world.index.get(1).is_some_and(|held| {
                 held.check(1);
@@ -18,14 +18,14 @@ fn a_final_put_a_lookup_and_an_eviction_agree_on_one_end() {
         });
         let evictor = spawn(world, |world| {
             let end = world.begin_evict(1);
-            end.map(|doomed| world.index.bury(doomed)).is_some()
+            end.map(|freeing| world.index.free(freeing)).is_some()
         });
-        let ends = [
+        let evictions = [
             world.put(held),
             looker.join().unwrap(),
             evictor.join().unwrap(),
         ];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1, "R-I8");
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1, "R-I8");
         assert!(world.index.is_empty());
     });
 }
@@ -36,14 +36,14 @@ fn two_evictions_and_a_put_end_an_unused_object_once() {
         let held = world.publish(1).unwrap();
         let evict = |world: &World| {
             let end = world.begin_evict(1);
-            end.map(|doomed| world.index.bury(doomed)).is_some()
+            end.map(|freeing| world.index.free(freeing)).is_some()
         };
         let other = spawn(world, evict);
         let third = spawn(world, evict);
         assert!(held.release().is_none(), "not doomed");
-        let ends = [other.join().unwrap(), third.join().unwrap()];
-        assert!(ends != [true, true], "R-I8: evicted twice");
-        assert_eq!(world.index.is_empty(), ends.contains(&true));
+        let evictions = [other.join().unwrap(), third.join().unwrap()];
+        assert!(evictions != [true, true], "R-I8: evicted twice");
+        assert_eq!(world.index.is_empty(), evictions.contains(&true));
     });
 }
 
@@ -52,11 +52,11 @@ fn the_last_put_sees_a_doom_or_the_doom_sees_no_use() {
     model(PAIR, |world| {
         let held = world.publish(1).unwrap();
         let other = spawn(world, |world| {
-            let end = world.with(1, |held| held.doom()).flatten();
-            end.map(|doomed| world.index.bury(doomed)).is_some()
+            let end = world.with(1, |held| held.mark_freeing()).flatten();
+            end.map(|freeing| world.index.free(freeing)).is_some()
         });
-        let ends = [world.put(held), other.join().unwrap()];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        let evictions = [world.put(held), other.join().unwrap()];
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -64,14 +64,14 @@ fn the_last_put_sees_a_doom_or_the_doom_sees_no_use() {
 fn raw_uses_and_references_given_back_at_once_leave_one_end() {
     model(PAIR, |world| {
         let held = world.publish(1).unwrap();
-        assert!(held.doom().is_none());
+        assert!(held.mark_freeing().is_none());
         held.clone().into_raw();
         let other = spawn(world, |world| {
             let end = world.with(1, |held| held.forget(2)).flatten();
-            end.map(|doomed| world.index.bury(doomed)).is_some()
+            end.map(|freeing| world.index.free(freeing)).is_some()
         });
-        let ends = [world.put(held), other.join().unwrap()];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        let evictions = [world.put(held), other.join().unwrap()];
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -80,12 +80,12 @@ fn what_a_user_wrote_is_seen_by_whoever_ends_the_object() {
     model(PAIR, |world| {
         let held = world.publish(1).unwrap();
         let other = held.clone();
-        assert!(held.doom().is_none());
+        assert!(held.mark_freeing().is_none());
         let end = |world: &World, held: Ref<Probe>| {
             let end = held.release();
-            end.map(|doomed| {
-                assert_eq!(doomed.note(), 7);
-                world.index.bury(doomed);
+            end.map(|freeing| {
+                assert_eq!(freeing.note(), 7);
+                world.index.free(freeing);
             })
             .is_some()
         };
@@ -95,8 +95,8 @@ fn what_a_user_wrote_is_seen_by_whoever_ends_the_object() {
         });
         // `Probe` reports an end that is not ordered behind this.
         held.check(1);
-        let ends = [end(world, held), other.join().unwrap()];
-        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+        let evictions = [end(world, held), other.join().unwrap()];
+        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
     });
 }
 
@@ -106,19 +106,19 @@ fn the_last_references_and_the_end_of_the_index_free_once() {
         // Another world, so that it can be dropped while `world` judges the rest.
         let inner = Arc::new(World {
             index: crate::index::Index::new(),
-            remembered: crate::index::Remembered::new(),
+            evicted_uses: crate::index::EvictedUses::new(),
             left: std::sync::Arc::clone(&world.left),
         });
         let plain = inner.publish(1).unwrap();
-        let doomed = inner.publish(2).unwrap();
-        assert!(doomed.doom().is_none());
+        let freeing = inner.publish(2).unwrap();
+        assert!(freeing.mark_freeing().is_none());
         let first = loom::thread::spawn(move || {
             plain.check(1);
             drop(plain.clone());
             plain.into_raw();
         });
         let second = loom::thread::spawn(move || {
-            let end = doomed.release().expect("the last use");
+            let end = freeing.release().expect("the last use");
             end.check(2);
         });
         drop(inner);

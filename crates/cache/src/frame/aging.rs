@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const BURST: u8 = 2;
 
 /// Of a leaf, in its first line.
-pub(super) struct Heat {
+pub(super) struct Aging {
     /// Those of which the next use is to be told; of what is not there it may be either.
     idle: Mark,
     /// Those that came ahead of their use, and were not used yet.
@@ -58,7 +58,7 @@ pub enum Set {
     Main,
 }
 
-impl Heat {
+impl Aging {
     pub(super) const fn unmarked() -> Self {
         Self {
             idle: Mark::new(0),
@@ -95,7 +95,7 @@ impl<X> Node<X> {
     /// Is a use of the frame at `place` to be told?
     #[inline(always)]
     pub(super) fn is_idle(&self, place: usize) -> bool {
-        self.heat.idle.load(Relaxed) >> place & 1 != 0
+        self.aging.idle.load(Relaxed) >> place & 1 != 0
     }
 
     /// A frame comes to a slot that held none.
@@ -103,12 +103,12 @@ impl<X> Node<X> {
         let Some((epoch, arrival)) = stamp else {
             return self.came_unseen(1 << place);
         };
-        let (heat, sets, bit) = (&self.heat, &self.sets, 1 << place);
-        if !heat.is_marked() {
-            heat.idle.store(u64::MAX, Relaxed);
+        let (aging, sets, bit) = (&self.aging, &self.sets, 1 << place);
+        if !aging.is_marked() {
+            aging.idle.store(u64::MAX, Relaxed);
         }
-        if heat.stamp.load(Relaxed) != u64::from(epoch) + 1 {
-            heat.set_epoch(epoch);
+        if aging.stamp.load(Relaxed) != u64::from(epoch) + 1 {
+            aging.set_epoch(epoch);
             sets.fresh.store(0, Relaxed);
         }
         sets.fresh.store(sets.fresh.load(Relaxed) | bit, Relaxed);
@@ -117,7 +117,7 @@ impl<X> Node<X> {
 
     /// It comes with nothing known of it: to be had at once, and used at its first use.
     fn came_unseen(&self, bit: u64) {
-        if self.heat.is_marked() {
+        if self.aging.is_marked() {
             self.begins(bit, Arrival::Used);
             let fresh = &self.sets.fresh;
             fresh.store(fresh.load(Relaxed) & !bit, Relaxed);
@@ -125,44 +125,44 @@ impl<X> Node<X> {
     }
 
     fn begins(&self, bit: u64, arrival: Arrival) {
-        let (heat, main) = (&self.heat, &self.sets.main);
+        let (aging, main) = (&self.aging, &self.sets.main);
         main.store(main.load(Relaxed) & !bit, Relaxed);
-        if heat.idle.load(Relaxed) & bit == 0 {
-            heat.idle.fetch_or(bit, Relaxed);
+        if aging.idle.load(Relaxed) & bit == 0 {
+            aging.idle.fetch_or(bit, Relaxed);
         }
         match arrival {
-            Arrival::Ahead => _ = heat.ahead.fetch_or(bit, Relaxed),
-            Arrival::Used if heat.ahead.load(Relaxed) & bit == 0 => {}
-            Arrival::Used => _ = heat.ahead.fetch_and(!bit, Relaxed),
+            Arrival::Ahead => _ = aging.ahead.fetch_or(bit, Relaxed),
+            Arrival::Used if aging.ahead.load(Relaxed) & bit == 0 => {}
+            Arrival::Used => _ = aging.ahead.fetch_and(!bit, Relaxed),
         }
     }
 
     /// The frames of these bits are used. Says whether one is fresh, so that this did not count.
     #[inline]
     fn touch(&self, bits: u64, epoch: u8) -> bool {
-        let idle = self.heat.idle.load(Relaxed) & bits;
+        let idle = self.aging.idle.load(Relaxed) & bits;
         idle != 0 && self.touch_idle(idle, epoch)
     }
 
     #[cold]
     fn touch_idle(&self, idle: u64, epoch: u8) -> bool {
-        let (heat, sets) = (&self.heat, &self.sets);
+        let (aging, sets) = (&self.aging, &self.sets);
         let idle = idle & self.used_about();
-        let first = idle & heat.ahead.load(Relaxed);
+        let first = idle & aging.ahead.load(Relaxed);
         if first != 0 {
-            heat.ahead.fetch_and(!first, Relaxed);
-            if !heat.is_recent(epoch) {
-                heat.set_epoch(epoch);
+            aging.ahead.fetch_and(!first, Relaxed);
+            if !aging.is_recent(epoch) {
+                aging.set_epoch(epoch);
                 sets.fresh.store(0, Relaxed);
             }
             sets.fresh.fetch_or(first, Relaxed);
         }
-        let fresh = match heat.is_recent(epoch) {
+        let fresh = match aging.is_recent(epoch) {
             true => idle & sets.fresh.load(Relaxed),
             false => 0,
         };
         if idle != fresh {
-            heat.idle.fetch_and(!(idle & !fresh), Relaxed);
+            aging.idle.fetch_and(!(idle & !fresh), Relaxed);
         }
         fresh != 0
     }
@@ -170,11 +170,11 @@ impl<X> Node<X> {
     /// The owner looks at the frames of these bits, and learns which ones may go.
     fn look(&self, bits: u64, set: Set, epoch: u8) -> u64 {
         let there = self.used() & bits;
-        let (heat, sets) = (&self.heat, &self.sets);
-        if !heat.is_marked() {
+        let (aging, sets) = (&self.aging, &self.sets);
+        if !aging.is_marked() {
             return if set == Set::Main { 0 } else { there };
         }
-        let (idle, main) = (heat.idle.load(Relaxed), sets.main.load(Relaxed));
+        let (idle, main) = (aging.idle.load(Relaxed), sets.main.load(Relaxed));
         let looked = match set {
             Set::Probation => there & !main,
             Set::Main => there & main,
@@ -182,9 +182,9 @@ impl<X> Node<X> {
         let again = looked & !idle;
         if again != 0 {
             sets.main.store(main | again, Relaxed);
-            heat.idle.fetch_or(again, Relaxed);
+            aging.idle.fetch_or(again, Relaxed);
         }
-        let fresh = match set == Set::Probation && heat.is_recent(epoch) {
+        let fresh = match set == Set::Probation && aging.is_recent(epoch) {
             true => sets.fresh.load(Relaxed),
             false => 0,
         };
@@ -218,8 +218,8 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     pub fn came_again(&mut self, number: u64) {
         if let Some(leaf) = self.leaf_there(number) {
             let bit = 1_u64 << leaf.place(number);
-            leaf.heat.idle.fetch_and(!bit, Relaxed);
-            leaf.heat.ahead.fetch_and(!bit, Relaxed);
+            leaf.aging.idle.fetch_and(!bit, Relaxed);
+            leaf.aging.ahead.fetch_and(!bit, Relaxed);
         }
     }
 

@@ -8,7 +8,7 @@ use super::record::{AsRecord, BatchHead};
 use super::region::BLOCK;
 use super::room::Room;
 use crate::primitive::{AtomicU64, Mutex, Ordering};
-use holdfast_core::store::Stamp;
+use holdfast_core::store::Lsn;
 use holdfast_sync::prefetch_to_fill;
 
 /// What all lanes draw from.
@@ -74,7 +74,7 @@ impl Supply {
 pub(super) const COMMIT: u16 = u16::MAX;
 
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct LogBuffer {
     number: u16,
     full: Vec<Frame>,
     open: Option<Open>,
@@ -95,7 +95,7 @@ impl Open {
     }
 }
 
-impl Lane {
+impl LogBuffer {
     pub(super) const fn new(number: u16) -> Self {
         Self {
             number,
@@ -119,7 +119,7 @@ impl Lane {
     ) -> Result<bool> {
         let longest = encode::longest(records);
         let fits = self.open.as_ref().is_some_and(|open| open.fits(longest));
-        if !fits && !self.open_frame(supply, head.stamp, longest)? {
+        if !fits && !self.open_frame(supply, head.lsn, longest)? {
             self.append_pieces(supply, head, records)?;
             return Ok(true);
         }
@@ -129,13 +129,13 @@ impl Lane {
         let frame = &mut open.frame;
         encode::batch(&mut frame.bytes, &mut open.context, head, records);
         prefetch_to_fill(frame.bytes.as_ptr_range().end, AHEAD);
-        frame.last = head.stamp;
+        frame.last = head.lsn;
         frame.batches += 1;
         Ok(!fits)
     }
 
     /// Opens a frame for a batch with this stamp, of up to `longest` bytes; `false` if none may be that long.
-    fn open_frame(&mut self, supply: &Supply, first: Stamp, longest: usize) -> Result<bool> {
+    fn open_frame(&mut self, supply: &Supply, first: Lsn, longest: usize) -> Result<bool> {
         let needed = (HEADER + longest).div_ceil(BLOCK);
         if needed > FRAME_BLOCKS {
             return Ok(false);
@@ -170,7 +170,7 @@ impl Lane {
     ) -> Result<()> {
         const PAYLOAD: usize = FRAME_BLOCKS * BLOCK - HEADER;
         let mut bytes = Vec::new();
-        encode::batch(&mut bytes, &mut Context::new(head.stamp), head, records);
+        encode::batch(&mut bytes, &mut Context::new(head.lsn), head, records);
         let count = bytes.len().div_ceil(PAYLOAD);
         let end = bytes.len() - (count - 1) * PAYLOAD;
         let blocks = ((count - 1) * FRAME_BLOCKS + (end + HEADER).div_ceil(BLOCK)) as u64;
@@ -184,7 +184,7 @@ impl Lane {
         self.close(supply);
         for (index, piece) in bytes.chunks(PAYLOAD).enumerate() {
             let frame_blocks = (HEADER + piece.len()).div_ceil(BLOCK) as u64;
-            let mut frame = Frame::new(supply.buffer(frame_blocks), self.number, head.stamp);
+            let mut frame = Frame::new(supply.buffer(frame_blocks), self.number, head.lsn);
             frame.bytes.extend_from_slice(piece);
             frame.piece = Piece {
                 continues: index > 0,

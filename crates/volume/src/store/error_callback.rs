@@ -61,16 +61,16 @@ mod tests {
     #[test]
     fn the_first_reason_is_told_once_whether_it_comes_before_or_behind() {
         for before in [false, true] {
-            let (alarm, (sender, told)) = (Alarm::default(), mpsc::channel());
+            let (error_callback, (sender, told)) = (Alarm::default(), mpsc::channel());
             let notify = Box::new(move |reason: &str| sender.send(reason.to_owned()).unwrap());
             if before {
-                alarm.ring("full");
-                alarm.set(notify);
+                error_callback.ring("full");
+                error_callback.set(notify);
             } else {
-                alarm.set(notify);
-                alarm.ring("full");
+                error_callback.set(notify);
+                error_callback.ring("full");
             }
-            alarm.ring("broken");
+            error_callback.ring("broken");
             assert_eq!(told.iter().collect::<Vec<_>>(), ["full"]);
         }
     }

@@ -10,21 +10,21 @@
 //! *Locking.* The lock is held over publishing and burying, which wait for nothing.
 
 use super::runs::Runs;
-use super::{Doomed, Index, Prepared};
+use super::{Freeing, Index, Prepared};
 use crate::epoch;
 use crate::primitive::{Mutex, MutexGuard};
 
 /// Raw uses of some keys of an [`Index`], behind a lock that orders the coming and going of their objects.
-pub struct Remembered {
+pub struct EvictedUses {
     runs: Mutex<Runs>,
 }
 
 /// The same, locked.
-pub struct RememberedLocked<'a> {
+pub struct EvictedUsesLocked<'a> {
     runs: MutexGuard<'a, Runs>,
 }
 
-impl Remembered {
+impl EvictedUses {
     /// None.
     #[must_use]
     pub fn new() -> Self {
@@ -34,8 +34,8 @@ impl Remembered {
     }
 
     /// Locks it: none of its keys comes into the index, nor leaves it, meanwhile.
-    pub fn lock(&self) -> RememberedLocked<'_> {
-        RememberedLocked {
+    pub fn lock(&self) -> EvictedUsesLocked<'_> {
+        EvictedUsesLocked {
             runs: self.runs.lock(),
         }
     }
@@ -48,7 +48,7 @@ impl Remembered {
         index: &Index<T>,
         key: u64,
         n: u64,
-    ) -> Option<Doomed<T>> {
+    ) -> Option<Freeing<T>> {
         loop {
             {
                 let guard = epoch::pin();
@@ -84,15 +84,15 @@ impl Remembered {
     }
 }
 
-impl RememberedLocked<'_> {
+impl EvictedUsesLocked<'_> {
     fn is_in<T: Send + Sync + 'static>(&self, index: &Index<T>, key: u64) -> bool {
         index.peek(key, &epoch::pin()).is_some()
     }
 
-    /// Buries an object ([`Index::bury`]), and counts the raw uses that are left of it.
-    pub fn bury<T: Send + Sync + 'static>(&mut self, index: &Index<T>, doomed: Doomed<T>) {
-        let key = doomed.key();
-        self.runs.add(key, index.take_out(doomed));
+    /// Buries an object ([`Index::free`]), and counts the raw uses that are left of it.
+    pub fn free<T: Send + Sync + 'static>(&mut self, index: &Index<T>, freeing: Freeing<T>) {
+        let key = freeing.key();
+        self.runs.add(key, index.take_out(freeing));
     }
 
     /// Gives an object that is to be published under this key, with this locked, the raw uses of that.
@@ -122,13 +122,13 @@ impl RememberedLocked<'_> {
     }
 }
 
-impl Default for Remembered {
+impl Default for EvictedUses {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl std::fmt::Debug for Remembered {
+impl std::fmt::Debug for EvictedUses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Remembered").finish_non_exhaustive()
     }

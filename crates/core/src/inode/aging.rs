@@ -116,8 +116,8 @@ impl Epochs {
     }
 
     /// How many epochs ago are these marks from? Sixteen are as none.
-    fn since(&self, heat: u8) -> u8 {
-        (self.now() >> EPOCH_SHIFT).wrapping_sub(heat >> EPOCH_SHIFT) & EPOCH_MAX
+    fn since(&self, aging: u8) -> u8 {
+        (self.now() >> EPOCH_SHIFT).wrapping_sub(aging >> EPOCH_SHIFT) & EPOCH_MAX
     }
 
     /// Goes on if the epoch has lasted a second: twice, for what is used after that is used again.
@@ -136,62 +136,62 @@ impl Object {
     pub(crate) fn arrive(&self, epochs: &Epochs, again: bool) {
         let idle = if again { 0 } else { IDLE };
         // Nobody else knows of it yet.
-        self.front.heat.store(idle | epochs.now(), Relaxed);
+        self.front.aging.store(idle | epochs.now(), Relaxed);
     }
 
     /// The content of a small file comes now, by itself or with what is written. `again`: as for the inode.
     pub(crate) fn content_comes(&self, epochs: &Epochs, again: bool) {
         let idle = if again { 0 } else { CONTENT_IDLE };
         let rest = IDLE | MAIN;
-        let renewed = |heat| Some(heat & rest | idle | epochs.now());
-        let _ = self.front.heat.fetch_update(Relaxed, Relaxed, renewed);
+        let renewed = |aging| Some(aging & rest | idle | epochs.now());
+        let _ = self.front.aging.fetch_update(Relaxed, Relaxed, renewed);
     }
 
     /// It went, and has to prove itself again.
     pub(crate) fn content_went(&self) {
         let marks = CONTENT_IDLE | CONTENT_MAIN;
-        self.front.heat.fetch_and(!marks, Relaxed);
+        self.front.aging.fetch_and(!marks, Relaxed);
     }
 
     /// It is used.
     #[inline(always)]
     pub(crate) fn touch(&self, epochs: &Epochs) {
-        let heat = self.front.heat.load(Relaxed);
-        if heat & (IDLE | CONTENT_IDLE) != 0 {
-            self.touch_idle(heat, epochs, IDLE);
+        let aging = self.front.aging.load(Relaxed);
+        if aging & (IDLE | CONTENT_IDLE) != 0 {
+            self.touch_idle(aging, epochs, IDLE);
         }
     }
 
     /// It is used, and so is its content.
     #[inline]
     pub(crate) fn touch_with_content(&self, epochs: &Epochs) {
-        let heat = self.front.heat.load(Relaxed);
-        if heat & (IDLE | CONTENT_IDLE) != 0 {
-            self.touch_idle(heat, epochs, IDLE | CONTENT_IDLE);
+        let aging = self.front.aging.load(Relaxed);
+        if aging & (IDLE | CONTENT_IDLE) != 0 {
+            self.touch_idle(aging, epochs, IDLE | CONTENT_IDLE);
         }
     }
 
     #[cold]
-    fn touch_idle(&self, heat: u8, epochs: &Epochs, used: u8) {
+    fn touch_idle(&self, aging: u8, epochs: &Epochs, used: u8) {
         if self.meet(epochs) {
-            match heat & IDLE {
+            match aging & IDLE {
                 // That it is idle was said for this.
-                0 => _ = self.exchange(heat, heat & !CONTENT_IDLE),
-                _ => self.renew(heat, epochs),
+                0 => _ = self.exchange(aging, aging & !CONTENT_IDLE),
+                _ => self.renew(aging, epochs),
             }
             return;
         }
-        if heat & used == 0 {
+        if aging & used == 0 {
             return;
         }
-        if epochs.since(heat) == 0 {
+        if epochs.since(aging) == 0 {
             epochs.look_at_the_clock();
         }
-        match epochs.since(heat) {
+        match epochs.since(aging) {
             0 => {}
-            1 => self.renew(heat, epochs),
+            1 => self.renew(aging, epochs),
             _ => {
-                self.front.heat.fetch_and(!used, Relaxed);
+                self.front.aging.fetch_and(!used, Relaxed);
             }
         }
     }
@@ -212,45 +212,45 @@ impl Object {
         self.front.marks.load(Relaxed) & AHEAD != 0
     }
 
-    fn renew(&self, heat: u8, epochs: &Epochs) {
-        let marks = heat & !(EPOCH_MAX << EPOCH_SHIFT);
-        self.exchange(heat, marks | epochs.now());
+    fn renew(&self, aging: u8, epochs: &Epochs) {
+        let marks = aging & !(EPOCH_MAX << EPOCH_SHIFT);
+        self.exchange(aging, marks | epochs.now());
     }
 
     /// Changes the marks, unless somebody else does: reclaim counts those in the main set, so none may be lost that it set.
-    fn exchange(&self, heat: u8, new: u8) -> bool {
-        let heat = self
+    fn exchange(&self, aging: u8, new: u8) -> bool {
+        let aging = self
             .front
-            .heat
-            .compare_exchange(heat, new, Relaxed, Relaxed);
-        heat.is_ok()
+            .aging
+            .compare_exchange(aging, new, Relaxed, Relaxed);
+        aging.is_ok()
     }
 
     /// Nobody has asked for it: it comes with others. To be said before anybody can find it.
     pub(crate) fn ahead(&self) {
         let marks = self.front.marks.load(Relaxed);
         self.front.marks.store(marks | AHEAD, Relaxed);
-        let heat = self.front.heat.load(Relaxed);
-        if heat & (IDLE | CONTENT_IDLE) == 0 {
+        let aging = self.front.aging.load(Relaxed);
+        if aging & (IDLE | CONTENT_IDLE) == 0 {
             // It went too early. Its first use looks at the marks all the same; it has no content yet.
-            self.front.heat.store(heat | CONTENT_IDLE, Relaxed);
+            self.front.aging.store(aging | CONTENT_IDLE, Relaxed);
         }
     }
 
     /// Reclaim looks whether this was used since it came, or since the last look.
     pub(crate) fn look(&self, part: Part, set: Set, epochs: &Epochs) -> Look {
-        let heat = self.front.heat.load(Relaxed);
+        let aging = self.front.aging.load(Relaxed);
         let (idle, main) = (part.idle(), part.main());
-        let is_main = heat & main != 0;
+        let is_main = aging & main != 0;
         if is_main != (set == Set::Main) {
             return Look::Passed;
         }
-        if heat & idle != 0 {
-            let is_fresh = set == Set::Probation && epochs.since(heat) < 2;
+        if aging & idle != 0 {
+            let is_fresh = set == Set::Probation && epochs.since(aging) < 2;
             return if is_fresh { Look::Fresh } else { Look::Idle };
         }
-        let marks = heat & !(EPOCH_MAX << EPOCH_SHIFT);
-        if !self.exchange(heat, marks | idle | main | epochs.now()) {
+        let marks = aging & !(EPOCH_MAX << EPOCH_SHIFT);
+        if !self.exchange(aging, marks | idle | main | epochs.now()) {
             return Look::Fresh;
         }
         match is_main {
@@ -262,7 +262,7 @@ impl Object {
     /// Is it in the main set?
     #[inline]
     pub(crate) fn is_main(&self) -> bool {
-        self.front.heat.load(Relaxed) & MAIN != 0
+        self.front.aging.load(Relaxed) & MAIN != 0
     }
 }
 

@@ -41,7 +41,7 @@ struct Below {
 
 /// What was read for a batch.
 #[derive(Debug)]
-pub(in crate::store) struct Fetched<'s> {
+pub(in crate::store) struct Prefetched<'s> {
     store: &'s Inner,
     pages: Vec<(Below, Page)>,
     contents: RefCell<Vec<(Ino, Content)>>,
@@ -51,7 +51,7 @@ pub(in crate::store) struct Fetched<'s> {
     begun: Cell<bool>,
 }
 
-impl<'s> Fetched<'s> {
+impl<'s> Prefetched<'s> {
     /// Nothing, at first.
     fn new(store: &'s Inner) -> Self {
         Self {
@@ -132,11 +132,12 @@ impl<'s> Fetched<'s> {
                 self.pages.push((below, page));
             }
             Missing::Content(ino) => {
-                let content = store.read(|finder| finder.content_below(ino))?;
+                let content = store.read(|snapshot_reader| snapshot_reader.content_below(ino))?;
                 self.contents.get_mut().push((ino, content));
             }
             Missing::Places { ino, is_file } => {
-                let places = store.read(|finder| finder.places_below(ino, is_file))?;
+                let places =
+                    store.read(|snapshot_reader| snapshot_reader.places_below(ino, is_file))?;
                 self.places.get_mut().push((ino, places));
             }
         }
@@ -149,25 +150,25 @@ impl Inner {
     pub(in crate::store) fn make<R>(
         &self,
         what: &'static str,
-        mut attempt: impl FnMut(&Layers, &Fetched<'_>) -> Result<R>,
+        mut attempt: impl FnMut(&Layers, &Prefetched<'_>) -> Result<R>,
     ) -> Result<R> {
-        let mut fetched = Fetched::new(self);
+        let mut prefetched = Prefetched::new(self);
         loop {
             let made = {
-                let layers = self.gate.pass();
+                let layers = self.freeze_barrier.pass();
                 self.running()?;
-                self.whole(what, || fetched.outcome(attempt(&layers, &fetched)))?
+                self.whole(what, || prefetched.outcome(attempt(&layers, &prefetched)))?
             };
             if let Some(made) = made {
                 return Ok(made);
             }
             // The caller has made the batch already, for all others to see.
-            fetched.fetch().map_err(|error| self.stop(error))?;
+            prefetched.fetch().map_err(|error| self.stop(error))?;
         }
     }
 }
 
-impl Source for Fetched<'_> {
+impl Source for Prefetched<'_> {
     fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()> {
         self.read_below(block, false, page)
     }

@@ -7,17 +7,17 @@ use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::directory::Names;
 use crate::file_system::{Core, Scope};
 use crate::inode::{
-    Content, Extension, Inode, Known, Meta, Numbered as _, Object, Rare, directory_size,
+    Content, Extension, ExtraAttrs, Inode, Known, Meta, Numbered as _, Object, directory_size,
 };
+use crate::log_order::Taken;
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Intent, Reservation};
-use crate::turns::Taken;
 use crate::types::{Caller, FileFlags, FileType, Ino, Result, S_ISGID, Time};
 
 /// What is to be made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Birth<'a> {
+pub(crate) struct NewInode<'a> {
     /// Type.
     pub(crate) kind: FileType,
     /// Permission bits asked for.
@@ -28,7 +28,7 @@ pub(crate) struct Birth<'a> {
     pub(crate) target: Option<&'a [u8]>,
 }
 
-impl Birth<'_> {
+impl NewInode<'_> {
     pub(crate) fn of(kind: FileType, perm: u16) -> Self {
         Self {
             kind,
@@ -74,41 +74,43 @@ impl Core {
     ///
     /// # Errors
     /// Those of [`Behind::reserve`](crate::store::Behind::reserve).
-    pub(crate) fn reserve_birth(
+    pub(crate) fn reserve_new_inode(
         &self,
         dir: &Inode,
         name: Option<&[u8]>,
-        birth: &Birth<'_>,
+        new_inode: &NewInode<'_>,
     ) -> Result<Reservation<'_>> {
         let intent = Intent {
             inodes: 1,
             records: 1,
             ..Intent::default()
         };
-        self.reserve(&self.intent_of_birth(dir, name, birth, intent))
+        self.reserve(&self.intent_of_new_inode(dir, name, new_inode, intent))
     }
 
     /// What the name, the target and the ACLs of a new inode may take, too.
-    pub(super) fn intent_of_birth(
+    pub(super) fn intent_of_new_inode(
         &self,
         dir: &Inode,
         name: Option<&[u8]>,
-        birth: &Birth<'_>,
+        new_inode: &NewInode<'_>,
         mut intent: Intent,
     ) -> Intent {
         if let Some(name) = name {
             intent = intent.name(name);
         }
-        if let Some(target) = birth.target {
+        if let Some(target) = new_inode.target {
             intent = intent.value(target.len());
         }
-        if dir.may_be_rare() && birth.kind != FileType::Symlink {
+        if dir.may_have_extra_attrs() && new_inode.kind != FileType::Symlink {
             let guard = epoch::pin();
-            let rare = dir.rare(&guard);
-            if let Some(default) = rare.and_then(|rare| rare.default_acl.as_ref()) {
+            let extra_attrs = dir.extra_attrs(&guard);
+            if let Some(default) =
+                extra_attrs.and_then(|extra_attrs| extra_attrs.default_acl.as_ref())
+            {
                 let len = acl::to_xattr(default).len();
                 intent = intent.value(ACL_ACCESS.len() + len);
-                if birth.kind.is_dir() {
+                if new_inode.kind.is_dir() {
                     intent = intent.value(ACL_DEFAULT.len() + len);
                 }
             }
@@ -118,14 +120,21 @@ impl Core {
 
     /// What a new inode has of its directory and its maker.
     #[inline]
-    pub(crate) fn inherited(&self, who: &Caller, dir: &Inode, birth: Birth<'_>) -> Inherited {
-        let Birth { kind, mut perm, .. } = birth;
+    pub(crate) fn inherited(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        new_inode: NewInode<'_>,
+    ) -> Inherited {
+        let NewInode { kind, mut perm, .. } = new_inode;
         let (dir_perm, dir_gid, default_acl, flags, project) = {
             let guard = epoch::pin();
             let view = dir.view(&guard);
             let flags = view.meta.flags & FileFlags::INHERITED;
             let project = match flags.contains(FileFlags::PROJECT_INHERIT) {
-                true => view.rare.map_or(0, |rare| rare.project),
+                true => view
+                    .extra_attrs
+                    .map_or(0, |extra_attrs| extra_attrs.project),
                 false => 0,
             };
             let default_acl = view.default_acl().cloned();
@@ -159,13 +168,13 @@ impl Core {
 
     /// Builds a new inode: owner, group, mode and ACLs as directory and caller decide. `cookie`: the one
     /// that its name in `dir` will have.
-    pub(crate) fn conceive(
+    pub(crate) fn allocate_inode(
         &self,
         who: &Caller,
         dir: &Inode,
         now: Time,
         cookie: u64,
-        birth: Birth<'_>,
+        new_inode: NewInode<'_>,
     ) -> Result<Prepared<Object>> {
         let Inherited {
             perm,
@@ -174,10 +183,10 @@ impl Core {
             default_acl,
             flags,
             project,
-        } = self.inherited(who, dir, birth);
-        let Birth {
+        } = self.inherited(who, dir, new_inode);
+        let NewInode {
             kind, rdev, target, ..
-        } = birth;
+        } = new_inode;
         let (nlink, size) = match target {
             _ if kind.is_dir() => (2, directory_size(0)),
             Some(target) => (1, target.len() as u64),
@@ -192,21 +201,21 @@ impl Core {
             ..Meta::new(perm, who.uid, gid, now)
         };
         let has_rare = access.is_some() || default_acl.is_some() || project != 0;
-        let rare = has_rare.then(|| {
-            Box::new(Rare {
+        let extra_attrs = has_rare.then(|| {
+            Box::new(ExtraAttrs {
                 acl: access,
                 default_acl,
                 project,
-                ..Rare::default()
+                ..ExtraAttrs::default()
             })
         });
-        let extension = if kind == FileType::Regular && rare.is_none() {
+        let extension = if kind == FileType::Regular && extra_attrs.is_none() {
             None
         } else {
-            Extension::of(Content::of(kind, dir.ino(), rdev, target), rare)
+            Extension::of(Content::of(kind, dir.ino(), rdev, target), extra_attrs)
         };
         let beside = extension.as_ref().map_or(0, |extension| extension.memory());
-        let fs = self.enrolment.number();
+        let fs = self.registration.number();
         let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, Known::All));
         if !self.pinned {
             self.reclaim.extension_sizes.came(1, beside);
@@ -221,7 +230,7 @@ impl Core {
     }
 
     /// Tells the store of a new inode, and of its name if it has one, in the directory's turn.
-    pub(crate) fn record_birth(
+    pub(crate) fn record_new_inode(
         &self,
         reservation: &mut Reservation<'_>,
         dir: &Inode,
@@ -252,7 +261,7 @@ impl Core {
             return Ok(());
         };
         let held = reservation.held();
-        self.in_turn(turn, Scope::Names, || {
+        self.in_log_order(turn, Scope::Names, || {
             let enter = || Change::Enter {
                 dir: dir.ino(),
                 name,

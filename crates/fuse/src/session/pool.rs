@@ -36,17 +36,17 @@ const ADDED_MAX: usize = 8;
 const START_POLL: Duration = Duration::from_micros(50);
 
 /// Starts threads of one kind.
-pub(crate) trait Recruit: Send + Sync {
-    /// Starts one more thread of the crew, which calls [`Crew::join`] and drops `coming` when it stands ready.
+pub(crate) trait SpawnWorker: Send + Sync {
+    /// Starts one more thread of the crew, which calls [`WorkerPool::join`] and drops `starting` when it stands ready.
     ///
     /// # Errors
     /// There is no memory, or no thread to be had; nothing was started.
-    fn recruit(&self, service: &Arc<Service>, coming: Coming) -> io::Result<()>;
+    fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()>;
 }
 
 /// The threads that serve one source of requests. Aligned, because each processor writes its own.
 #[repr(align(128))]
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     /// What stands in the log for it.
     pub(crate) name: String,
     ready: AtomicUsize,
@@ -60,37 +60,37 @@ pub(crate) struct Crew {
     /// Threads, at most, apart from those.
     threads_max: usize,
     /// Threads on the way.
-    coming: AtomicUsize,
+    starting: AtomicUsize,
     /// Was it said that no thread is to be had?
     complained: AtomicBool,
-    recruit: Box<dyn Recruit>,
+    spawn_worker: Box<dyn SpawnWorker>,
     watch: Arc<Watch>,
 }
 
-/// A thread on the way to a crew. It counts as one until it is dropped, after [`Crew::join`] or
+/// A thread on the way to a crew. It counts as one until it is dropped, after [`WorkerPool::join`] or
 /// because it does not come.
-pub(crate) struct Coming {
-    pub(crate) crew: Arc<Crew>,
+pub(crate) struct StartingWorker {
+    pub(crate) pool: Arc<WorkerPool>,
 }
 
-impl Coming {
-    pub(super) fn new(crew: &Arc<Crew>) -> Self {
-        crew.coming.fetch_add(1, Ordering::SeqCst);
-        Self { crew: crew.clone() }
+impl StartingWorker {
+    pub(super) fn new(pool: &Arc<WorkerPool>) -> Self {
+        pool.starting.fetch_add(1, Ordering::SeqCst);
+        Self { pool: pool.clone() }
     }
 }
 
-impl Drop for Coming {
+impl Drop for StartingWorker {
     fn drop(&mut self) {
-        self.crew.coming.fetch_sub(1, Ordering::SeqCst);
+        self.pool.starting.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Crew {
+impl WorkerPool {
     pub(crate) fn new(
         name: String,
         threads_max: usize,
-        recruit: Box<dyn Recruit>,
+        spawn_worker: Box<dyn SpawnWorker>,
         watch: Arc<Watch>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -101,9 +101,9 @@ impl Crew {
             seen: AtomicU64::new(0),
             request_waits: AtomicUsize::new(0),
             threads_max,
-            coming: AtomicUsize::new(0),
+            starting: AtomicUsize::new(0),
             complained: AtomicBool::new(false),
-            recruit,
+            spawn_worker,
             watch,
         })
     }
@@ -136,12 +136,12 @@ impl Crew {
 
     fn is_full(&self) -> bool {
         let waiting = self.request_waits.load(Ordering::SeqCst);
-        let threads = self.threads() + self.coming.load(Ordering::SeqCst);
+        let threads = self.threads() + self.starting.load(Ordering::SeqCst);
         threads >= self.threads_max.saturating_add(waiting)
     }
 
     fn has_somebody(&self) -> bool {
-        self.ready.load(Ordering::SeqCst) + self.coming.load(Ordering::SeqCst) > 0
+        self.ready.load(Ordering::SeqCst) + self.starting.load(Ordering::SeqCst) > 0
     }
 
     /// The watch looks: a crew that has nobody ready, and took nothing since the last look, grows.
@@ -163,12 +163,12 @@ impl Crew {
     /// start; the answer waits for it.
     pub(super) fn has_another(&self) -> bool {
         loop {
-            // Before the threads: `join` precedes the drop of `Coming`.
-            let coming = self.coming.load(Ordering::SeqCst);
+            // Before the threads: `join` precedes the drop of `StartingWorker`.
+            let starting = self.starting.load(Ordering::SeqCst);
             if self.threads.load(Ordering::SeqCst) > self.request_waits.load(Ordering::SeqCst) {
                 return true;
             }
-            if coming == 0 {
+            if starting == 0 {
                 return false;
             }
             thread::sleep(START_POLL);
@@ -189,10 +189,13 @@ impl Crew {
             if self.is_full() {
                 return added > 0;
             }
-            if let Err(error) = self.recruit.recruit(service, Coming::new(self)) {
+            if let Err(error) = self
+                .spawn_worker
+                .spawn_worker(service, StartingWorker::new(self))
+            {
                 if !self.complained.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
-                        crew = self.name,
+                        pool = self.name,
                         threads = self.threads(),
                         %error,
                         "no further thread is to be had: requests wait for those there are"
@@ -208,17 +211,17 @@ impl Crew {
 /// A thread in a wait for another request: the unlock of a file, perhaps for ever, or a write of the kernel's.
 pub(super) struct RequestWait {
     service: Arc<Service>,
-    crew: Arc<Crew>,
+    pool: Arc<WorkerPool>,
 }
 
 impl RequestWait {
     /// Counts one more; none if so many wait already.
-    pub(super) fn new(service: &Arc<Service>, crew: &Arc<Crew>) -> Option<Self> {
-        crew.request_waits.fetch_add(1, Ordering::SeqCst);
+    pub(super) fn new(service: &Arc<Service>, pool: &Arc<WorkerPool>) -> Option<Self> {
+        pool.request_waits.fetch_add(1, Ordering::SeqCst);
         let before = service.request_waits.fetch_add(1, Ordering::SeqCst);
         let wait = Self {
             service: service.clone(),
-            crew: crew.clone(),
+            pool: pool.clone(),
         };
         (before < service.request_waits_max).then_some(wait)
     }
@@ -227,7 +230,7 @@ impl RequestWait {
 impl Drop for RequestWait {
     fn drop(&mut self) {
         self.service.request_waits.fetch_sub(1, Ordering::SeqCst);
-        self.crew.request_waits.fetch_sub(1, Ordering::SeqCst);
+        self.pool.request_waits.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -240,16 +243,16 @@ mod tests {
     /// Keeps threads on the way until the test lets them come; fails while there is no memory.
     #[derive(Default)]
     struct Agency {
-        hired: Mutex<Vec<Coming>>,
+        hired: Mutex<Vec<StartingWorker>>,
         no_memory: AtomicBool,
     }
 
-    impl Recruit for Arc<Agency> {
-        fn recruit(&self, _: &Arc<Service>, coming: Coming) -> io::Result<()> {
+    impl SpawnWorker for Arc<Agency> {
+        fn spawn_worker(&self, _: &Arc<Service>, starting: StartingWorker) -> io::Result<()> {
             if self.no_memory.load(Ordering::SeqCst) {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
-            self.hired.lock().push(coming);
+            self.hired.lock().push(starting);
             Ok(())
         }
     }
@@ -258,45 +261,50 @@ mod tests {
         /// Those on the way arrive; how many they are.
         fn arrive(&self) -> usize {
             let hired = std::mem::take(&mut *self.hired.lock());
-            hired.iter().for_each(|coming| coming.crew.join());
+            hired.iter().for_each(|starting| starting.pool.join());
             hired.len()
         }
     }
 
-    fn crew(threads: usize, threads_max: usize) -> (Arc<Crew>, Arc<Agency>, Arc<Service>) {
+    fn pool(threads: usize, threads_max: usize) -> (Arc<WorkerPool>, Arc<Agency>, Arc<Service>) {
         let agency = Arc::new(Agency::default());
         let service = service();
-        let recruit = Box::new(agency.clone());
-        let crew = Crew::new("test".into(), threads_max, recruit, service.watch.clone());
-        (0..threads).for_each(|_| crew.join());
-        (crew, agency, service)
+        let spawn_worker = Box::new(agency.clone());
+        let pool = WorkerPool::new(
+            "test".into(),
+            threads_max,
+            spawn_worker,
+            service.watch.clone(),
+        );
+        (0..threads).for_each(|_| pool.join());
+        (pool, agency, service)
     }
 
     #[test]
     fn a_wait_for_another_request_begins_beside_one_that_is_at_work_and_not_where_all_wait() {
-        let (crew, agency, service) = crew(2, 1);
-        crew.begin();
-        crew.begin();
+        let (pool, agency, service) = pool(2, 1);
+        pool.begin();
+        pool.begin();
         agency.no_memory.store(true, Ordering::SeqCst);
-        let first = RequestWait::new(&service, &crew).unwrap();
-        assert!(!crew.stand_in(&service), "nobody is ready, nor to be had");
-        assert!(crew.has_another(), "the other one ends by itself");
-        let second = RequestWait::new(&service, &crew).unwrap();
-        assert!(!crew.stand_in(&service) && !crew.has_another());
+        let first = RequestWait::new(&service, &pool).unwrap();
+        assert!(!pool.stand_in(&service), "nobody is ready, nor to be had");
+        assert!(pool.has_another(), "the other one ends by itself");
+        let second = RequestWait::new(&service, &pool).unwrap();
+        assert!(!pool.stand_in(&service) && !pool.has_another());
         agency.no_memory.store(false, Ordering::SeqCst);
-        assert!(crew.stand_in(&service), "each wait lets in one more");
+        assert!(pool.stand_in(&service), "each wait lets in one more");
         drop((first, second));
         assert_eq!(agency.arrive(), 1);
     }
 
     #[test]
     fn no_wait_begins_because_of_a_thread_that_fails_to_start() {
-        let (crew, agency, service) = crew(1, 100);
-        crew.begin();
-        let _wait = RequestWait::new(&service, &crew).unwrap();
-        assert!(crew.stand_in(&service), "one is on the way");
+        let (pool, agency, service) = pool(1, 100);
+        pool.begin();
+        let _wait = RequestWait::new(&service, &pool).unwrap();
+        assert!(pool.stand_in(&service), "one is on the way");
         thread::scope(|scope| {
-            let another = scope.spawn(|| crew.has_another());
+            let another = scope.spawn(|| pool.has_another());
             thread::sleep(Duration::from_millis(5));
             agency.hired.lock().clear();
             assert!(!another.join().unwrap());
@@ -305,12 +313,12 @@ mod tests {
 
     #[test]
     fn a_wait_begins_once_the_thread_on_the_way_has_joined() {
-        let (crew, agency, service) = crew(1, 100);
-        crew.begin();
-        let _wait = RequestWait::new(&service, &crew).unwrap();
-        assert!(crew.stand_in(&service), "one is on the way");
+        let (pool, agency, service) = pool(1, 100);
+        pool.begin();
+        let _wait = RequestWait::new(&service, &pool).unwrap();
+        assert!(pool.stand_in(&service), "one is on the way");
         thread::scope(|scope| {
-            let another = scope.spawn(|| crew.has_another());
+            let another = scope.spawn(|| pool.has_another());
             thread::sleep(Duration::from_millis(5));
             assert_eq!(agency.arrive(), 1);
             assert!(another.join().unwrap());
@@ -319,85 +327,85 @@ mod tests {
 
     #[test]
     fn a_crew_grows_when_all_wait_and_not_while_requests_are_served() {
-        let (crew, agency, service) = crew(2, 100);
-        crew.begin();
-        assert!(!crew.look(&service), "one is ready");
-        crew.begin();
+        let (pool, agency, service) = pool(2, 100);
+        pool.begin();
+        assert!(!pool.look(&service), "one is ready");
+        pool.begin();
         assert!(
-            crew.look(&service),
+            pool.look(&service),
             "something was begun since the last look"
         );
-        crew.end();
-        crew.begin();
-        assert!(crew.look(&service), "and again");
+        pool.end();
+        pool.begin();
+        assert!(pool.look(&service), "and again");
         assert_eq!(agency.arrive(), 0);
-        assert!(crew.look(&service));
-        assert!(!crew.look(&service), "somebody is on the way");
+        assert!(pool.look(&service));
+        assert!(!pool.look(&service), "somebody is on the way");
         assert_eq!(agency.arrive(), 1);
-        assert_eq!(crew.threads(), 3);
+        assert_eq!(pool.threads(), 3);
     }
 
     #[test]
     fn a_crew_whose_threads_all_meet_a_wait_grows_by_half_at_a_time_and_to_its_limit() {
-        let (crew, agency, service) = crew(2, 30);
+        let (pool, agency, service) = pool(2, 30);
         let mut looks = 0;
-        while crew.threads() < 30 {
-            while crew.ready.load(Ordering::SeqCst) > 0 {
-                crew.begin();
+        while pool.threads() < 30 {
+            while pool.ready.load(Ordering::SeqCst) > 0 {
+                pool.begin();
             }
-            crew.look(&service);
+            pool.look(&service);
             agency.arrive();
             looks += 1;
         }
         assert!(looks < 30, "{looks} looks");
-        while crew.ready.load(Ordering::SeqCst) > 0 {
-            crew.begin();
+        while pool.ready.load(Ordering::SeqCst) > 0 {
+            pool.begin();
         }
         for _ in 0..3 {
-            assert!(!crew.look(&service), "nothing can be done");
+            assert!(!pool.look(&service), "nothing can be done");
         }
         assert_eq!(agency.arrive(), 0);
         // One more for each that may wait for ever.
-        let wait = RequestWait::new(&service, &crew).unwrap();
-        assert!(crew.stand_in(&service));
+        let wait = RequestWait::new(&service, &pool).unwrap();
+        assert!(pool.stand_in(&service));
         assert_eq!(agency.arrive(), 1);
         drop(wait);
     }
 
     #[test]
     fn what_surely_lasts_has_somebody_stand_in_first() {
-        let (crew, agency, service) = crew(2, 100);
-        crew.begin();
-        assert!(crew.stand_in(&service));
+        let (pool, agency, service) = pool(2, 100);
+        pool.begin();
+        assert!(pool.stand_in(&service));
         assert_eq!(agency.arrive(), 0, "the other is ready");
-        crew.begin();
-        assert!(crew.stand_in(&service));
-        assert!(crew.stand_in(&service), "one on the way is enough");
+        pool.begin();
+        assert!(pool.stand_in(&service));
+        assert!(pool.stand_in(&service), "one on the way is enough");
         assert_eq!(agency.arrive(), 1);
     }
 
     #[test]
     fn without_a_thread_to_be_had_nobody_stands_in_and_nothing_is_left_behind() {
-        let (crew, agency, service) = crew(1, 100);
+        let (pool, agency, service) = pool(1, 100);
         agency.no_memory.store(true, Ordering::SeqCst);
-        crew.begin();
-        assert!(!crew.stand_in(&service));
-        assert_eq!(crew.coming.load(Ordering::SeqCst), 0);
+        pool.begin();
+        assert!(!pool.stand_in(&service));
+        assert_eq!(pool.starting.load(Ordering::SeqCst), 0);
         agency.no_memory.store(false, Ordering::SeqCst);
-        assert!(crew.stand_in(&service), "it is tried again");
+        assert!(pool.stand_in(&service), "it is tried again");
         assert_eq!(agency.arrive(), 1);
     }
 
     #[test]
     fn only_so_many_wait_for_locks_and_each_gives_its_place_back() {
-        let (crew, _, service) = crew(1, 100);
+        let (pool, _, service) = pool(1, 100);
         let max = service.request_waits_max;
         let waits: Vec<_> = (0..max)
-            .map(|_| RequestWait::new(&service, &crew).unwrap())
+            .map(|_| RequestWait::new(&service, &pool).unwrap())
             .collect();
-        assert!(RequestWait::new(&service, &crew).is_none());
+        assert!(RequestWait::new(&service, &pool).is_none());
         drop(waits);
-        assert!(RequestWait::new(&service, &crew).is_some());
-        assert_eq!(crew.request_waits.load(Ordering::SeqCst), 0);
+        assert!(RequestWait::new(&service, &pool).is_some());
+        assert_eq!(pool.request_waits.load(Ordering::SeqCst), 0);
     }
 }
