@@ -337,7 +337,7 @@ mod tests {
         let findings = found("", &other, "holdfast-core", dependency.clone());
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert!(
-            findings[0].starts_with("ARCHITECTURE.md:6: `cache` uses"),
+            findings[0].starts_with("ARCHITECTURE.md:7: `cache` uses"),
             "{findings:?}"
         );
         let findings = found("", "# Shape\n", "holdfast-core", dependency);
