@@ -77,7 +77,7 @@ fn table(path: &Path) -> io::Result<Vec<Mounted>> {
 }
 
 /// Where the file system of this [connection](Mounted::connection) is mounted: in this mount
-/// namespace, or once in that of each other process, whose number is given then. Processes that
+/// namespace, or once in that of each other process, with the number of the process. Processes that
 /// this user may not look into are left out. A number is used again once its file system is gone.
 ///
 /// # Errors

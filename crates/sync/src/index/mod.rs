@@ -90,8 +90,8 @@ impl<T: Send + Sync + 'static> Index<T> {
 
     /// A use of the object at `key`. Waits while that is dying, and then looks again.
     ///
-    /// To be called without a [`Guard`], and not by whoever has the object's [`Freeing`]: he would
-    /// wait for himself.
+    /// The caller holds neither a [`Guard`] nor the object's [`Freeing`]: this waits until that is
+    /// gone.
     pub fn get(&self, key: u64) -> Option<Ref<T>> {
         loop {
             let guard = epoch::pin();
