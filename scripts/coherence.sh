@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What others change in a mounted directory of the host is seen through the mount no later than promised.
+# Changes by others in a mounted directory of the host are visible through the mount in time.
 #
 #   scripts/coherence.sh [--quick] [--transport uring|dev] [--changes N] [--seed S]
 #
-# A driver (`coherence`, of holdfast-testkit) changes files, symbolic links, directories and pipes below the mount, beside readers in
-# it. Each state of a name has its own version, so that what is seen has an age. It is run for each transport, with
-# `-o told` and `-o valid=1`: 1,000,000 changes in all, with --quick 16,000. It prints its counts. Exit code 1: something was
-# seen that was older than promised, of another file, or an error for a name or an open file that is there.
+# A driver (`coherence`, of holdfast-testkit) changes files, symbolic links, directories and pipes
+# below the mount, beside readers in it. Each state of a name has its own version, so that each
+# result of a read has an age. The driver runs for each transport, with `-o told` and `-o valid=1`:
+# 1,000,000 changes in all, with --quick 16,000. It prints its counts. Exit code 1: a result was
+# older than promised or of another file, or a name or open file that is there gave an error.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"

@@ -5,11 +5,12 @@
 #                          [--options LIST]
 #
 # --options adds to -o: each option that changes which requests are sent passes as the defaults do.
-# With noxattr the cases that need attributes have to fail, and the differential tester, which compares them, is left out.
-# Where the kernel opens files by itself (the default), truncate(2) of an empty file may move its times.
+# With noxattr the cases that need attributes have to fail. The differential tester, which compares
+# them, is left out. Where the kernel opens files by itself (the default), truncate(2) of an empty
+# file may move its times.
 #
-# Over a directory of the host (HOLDFAST_STORE=host) the differential tester is left out: it knows the numbers and the space of
-# Holdfast's own files.
+# Over a directory of the host (HOLDFAST_STORE=host) the differential tester is left out, because
+# it compares the inode numbers and the space of Holdfast's own files.
 #
 # The differential tester leaves access times out: reads that the kernel's cache serves never
 # reach the daemon.
@@ -50,7 +51,8 @@ chmod 777 "$WORK/mnt"
 say "conformance suite on $WORK/mnt"
 mkdir "$WORK/mnt/conformance"
 chmod 777 "$WORK/mnt/conformance"
-# As the tests are built, so that nothing is built after them; the differential tester is built with it.
+# As the tests are built, so that nothing is built after them; the differential tester is built with
+# it.
 HOLDFAST_CONFORMANCE_DIR=$WORK/mnt/conformance \
     cargo test --quiet --workspace --test it -- conformance::the_directory --ignored --nocapture
 

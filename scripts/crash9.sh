@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A volume under load is killed with SIGKILL again and again: whatever was fsynced is there afterwards.
+# A volume under load is killed with SIGKILL repeatedly: everything fsynced is there afterwards.
 #
 #   scripts/crash9.sh [--quick] [--rounds N] [--transport auto|uring|dev]
 #
 # Four writers create, rename and remove files, make each change durable, and only then note it in
-# a log outside the mount. After the kill the volume is mounted again; all that the logs say must be
-# there, byte for byte, and what they say was removed must be gone. Only the change that a writer was
-# at may be there or not. `holdfast fsck` must find nothing. Then the next round goes on with the same
-# volume.
+# a log outside the mount. After the kill the volume is mounted again. Everything that the logs
+# list must be there, byte for byte, and everything that they list as removed must be gone. Only the
+# change that a writer was making may be there or not. `holdfast fsck` must find nothing. Then the
+# next round goes on with the same volume.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"

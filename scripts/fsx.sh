@@ -29,8 +29,8 @@ done
 [ -n "$dir" ] || need_mount
 cargo_tool fsx "$VERSION"
 
-# fsx never unmaps what it maps for reading (0.3.2): a process can have 65,530 maps, and each hole or
-# truncation walks through all of them. About 1,000 such reads a run keep it quick.
+# fsx never unmaps what it maps for reading (0.3.2): a process can have 65,530 maps, and each hole
+# or truncation walks through all of them. About 1,000 such reads a run keep it quick.
 mapread=$((680000 / operations))
 mapread=$((mapread > 100 ? 100 : mapread < 1 ? 1 : mapread))
 
@@ -72,7 +72,8 @@ fi
 
 artifacts=$ROOT/target/fsx
 mkdir -p "$artifacts"
-# By a name of its own first: another run may keep its settings here at this moment, and cp fails where a file appears.
+# By a name of its own first: another run may keep its settings here at this moment, and cp fails
+# where a file appears.
 cp "$WORK/fsx.toml" "$artifacts/fsx.toml.$$"
 mv -f "$artifacts/fsx.toml.$$" "$artifacts/fsx.toml"
 say "fsx on $place: seeds $seeds, $operations operations each"

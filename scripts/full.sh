@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A full volume answers "no space left" and goes on; so does a full `mem:`, where there is something to ask for.
+# A full volume answers "no space left" and goes on. So does a full `mem:`, where a case applies.
 #
 #   scripts/full.sh [--transport auto|uring|dev]
 #
@@ -7,9 +7,10 @@
 # b  bytes appended to small files on a volume without room: refused, or durable
 # c  a file copied over another that has its blocks: needs no others
 # d  what was allocated is there after an unmount
-# e  a file written and removed again and again: never refused while there is room
+# e  a file written and removed repeatedly: never refused while there is room
 #
-# Each case ends with an unmount and `holdfast fsck`, which must find nothing. It prints what it saw.
+# Each case ends with an unmount and `holdfast fsck`, which must find nothing. The script prints
+# its results.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"
@@ -83,7 +84,8 @@ small_files() {
     sync -f "$place"
 }
 
-# until_refused MOST COMMAND: runs it with ascending numbers until it fails; $done and $said tell of it.
+# until_refused MOST COMMAND: runs it with ascending numbers until it fails; $done and $said tell of
+# it.
 until_refused() {
     local most=$1
     shift

@@ -5,8 +5,8 @@
 #
 # Each round kills the daemon with SIGKILL under load: the writers end with an error and do not
 # hang, mounting over the dead mount is refused with the way out, `holdfast umount` clears it, and
-# the folder can be mounted again. Then SIGTERM under load: the daemon unmounts and ends, or says
-# who holds the mount and goes on serving until they have left.
+# the folder can be mounted again. Then SIGTERM under load: the daemon unmounts and ends. If the
+# mount is busy, the daemon prints the processes that hold it and serves until they have left.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"

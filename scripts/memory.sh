@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Does a mount keep to its memory? Each part has a control group of its own, with a new volume in an image on disk, and
-# prints what it measured beside its goal: the daemon lives, and what is resident of it, looked at ten times a
-# second, is never more than its budget and a twentieth. `creates` and `walk` do the same without a limit first.
+# Does a mount keep to its memory? Each part has a control group of its own, with a new volume in an
+# image on disk, and prints what it measured beside its goal. The daemon must live, and its resident
+# memory, sampled ten times a second, must never exceed its budget by more than a twentieth.
+# `creates` and `walk` do the same without a limit first.
 #
 #   scripts/memory.sh [--quick] [--whole] [--only PART[,PART…]] [--dir DIR]
 #
-# Parts: file small creates walk replay. --quick takes a hundredth of the files and a sixteenth of the file, --whole all, and without
-# either it is a tenth: of a hundredth no speeds are compared. --dir: where the images lie, not in a tmpfs: its pages would be the daemon's.
+# Parts: file small creates walk replay. Without --quick or --whole a tenth of the files is used.
+# --quick takes a hundredth of the files and a sixteenth of the large file, and compares no speeds.
+# --whole takes all. --dir: the folder of the images, not in a tmpfs, where their pages would count
+# as the daemon's.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"
@@ -137,7 +140,8 @@ out_of_group() {
     rm -f "$place/$name.hf"
 }
 
-# timed NAME COUNT COMMAND…: prints how many a second, and leaves it in $rate; what fails is counted.
+# timed NAME COUNT COMMAND…: prints how many a second, and leaves it in $rate; what fails is
+# counted.
 timed() {
     local what=$1 count=$2 begun ended code=0
     shift 2
@@ -161,7 +165,8 @@ forget_all() { echo 3 >/proc/sys/vm/drop_caches; }
 write_file() { dd if=/dev/zero of="$mnt/file" bs=1M count="$1" conv=fsync status=none; }
 read_file() { [ "$(cat "$mnt/file" | wc -c)" = $(($1 << 20)) ]; }
 
-# make_files COUNT PER-FOLDER BYTES [MAKERS]: by so many processes side by side, each a part of the folders.
+# make_files COUNT PER-FOLDER BYTES [MAKERS]: by so many processes side by side, each a part of the
+# folders.
 make_files() {
     local maker makers=${4:-1} own=() code=0
     for ((maker = 0; maker < makers; maker++)); do
@@ -239,7 +244,8 @@ walk() {
     out_of_group
 }
 
-# What a daemon with all the memory there is had in the journal when it was killed is replayed with little.
+# What a daemon with all the memory there is had in the journal when it was killed is replayed with
+# little.
 replay() {
     local count=$((3000000 / part))
     without_limit replay

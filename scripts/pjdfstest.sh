@@ -27,7 +27,7 @@ need_root
 need_commands mount:mount useradd:passwd
 cargo_tool pjdfstest "$VERSION"
 
-# The tests act as two users that have no rights: nobody, and one made here.
+# The tests act as two users without rights: `nobody`, and one made here.
 if ! id -u pjdfstest >/dev/null 2>&1; then
     say "useradd pjdfstest"
     useradd --system --user-group --no-create-home --home-dir / --shell /usr/sbin/nologin pjdfstest

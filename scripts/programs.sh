@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Programs' own suites and their everyday work on a mounted volume: for releases, hours if everything is there.
+# Programs' own test suites and their everyday work on a mounted volume: for releases. It takes
+# hours if all programs are there.
 #
 #   scripts/programs.sh [--transport auto|uring|dev] [--dir DIR] [--list] [PART…]
 #
-# Without parts: all of them. --list names them, with what each needs. --dir works in a folder that exists, on any file system, to
-# see what fails there as well. A part whose programs are missing is skipped and counted as that; nothing is installed.
-# Suites that are compared test by test have those that fail on any FUSE mount in scripts/programs.expected, and why; another
-# failure fails the part. Prints a line a part and, last, `programs: N passed, M failed, K skipped`; exits 0 only if none failed.
-# What each part printed is left in target/programs/PART.log.
+# Without parts: all of them. --list names them, with what each needs. --dir works in an existing
+# folder, on any file system, to see what fails there as well. A part is skipped, and counted as
+# skipped, if its programs are missing; nothing is installed.
 #
-# HOLDFAST_STORE is `volume` unless it says another. Sources that somebody built: GIT, SQLITE, POSTGRES and COREUTILS name their folders.
+# scripts/programs.expected lists the tests that fail on any FUSE mount, and why; another failure
+# fails the part. The script prints a line a part and, last, `programs: N passed, M failed, K
+# skipped`. It exits 0 only if none failed. The output of each part is in target/programs/PART.log.
+#
+# HOLDFAST_STORE is `volume` unless it is set. GIT, SQLITE, POSTGRES and COREUTILS name folders with
+# sources that are built already.
 set -euo pipefail
 HOLDFAST_STORE=${HOLDFAST_STORE:-volume}
 # shellcheck source=scripts/session.sh
@@ -79,7 +83,7 @@ git_suite() {
     needs prove
     (cd "$GIT/t" && prove --jobs 2 --timer ./t[0-9]*.sh :: --root="$place/git" || true) |
         tee "$WORK/git.out"
-    # A script whose known breakage has gone stands in prove's summary as well, with nothing failed.
+    # prove's summary also names a script if its known breakage is gone, with nothing failed.
     sed -n '/(Wstat: 0 .*Failed: 0)/d; s#^\(\./\)\{0,1\}\(t[0-9][^ ]*\.sh\) *(Wstat: .*#\2#p' "$WORK/git.out" >"$WORK/git.failed"
     grep -q '^Files=' "$WORK/git.out" || die "the suite of git did not run to its end"
     compare git "$WORK/git.failed"
@@ -393,7 +397,8 @@ for part in "${PARTS[@]}"; do
     fi
     chmod 755 "$place"
     code=0
-    # In a subshell that stops at the first failure, which `if` and `||` around it would not let it do.
+    # In a subshell that stops at the first failure, which `if` and `||` around it would not let it
+    # do.
     set +e
     (
         trap 'kill "${PIDS[@]}" 2>/dev/null || true; wait' EXIT

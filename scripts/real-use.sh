@@ -51,8 +51,8 @@ source_package() {
     echo "${package:-linux-source-6.1}"
 }
 
-# Leaves the tarball, unpacked from the package and from xz, at $TOOLS/linux-source.tar. To be called `alone`: another
-# run may come for it at the same time.
+# Leaves the tarball, unpacked from the package and from xz, at $TOOLS/linux-source.tar. To be
+# called `alone`: another run may come for it at the same time.
 fetch_source() {
     local package folder=$TOOLS/linux-source
     if [ -s "$TOOLS/linux-source.tar" ]; then

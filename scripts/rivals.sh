@@ -4,11 +4,11 @@
 #   scripts/rivals.sh [-d DIR] [-s SIZE] COMMAND [ARGUMENT ...]
 #   scripts/rivals.sh [-d DIR] [-s SIZE] bench WORKLOAD [ARGUMENT ...]
 #
-# The images (sparse, SIZE each, 16G by default) lie in a new directory below DIR (/dev/shm by default);
-# the command gets its path as $RIVALS, with the mounts at $RIVALS/xfs, $RIVALS/ext4 and $RIVALS/btrfs.
-# ext4 and btrfs commit every 5 seconds; xfs flushes its log every 5 seconds while the command runs.
-# `bench` runs a workload of `$BENCH` (target/release/holdfast-bench by default) on a volume, whose image lies
-# beside theirs, and on all three; every side is as durable as the others at the end of each phase.
+# The images (sparse, SIZE each, 16G by default) lie in a new directory below DIR (/dev/shm by
+# default). The command gets its path as $RIVALS, with mounts at $RIVALS/xfs, ext4 and btrfs.
+# ext4 and btrfs commit every 5 seconds; xfs flushes its log every 5 seconds during the command.
+# `bench` runs a workload of `$BENCH` (target/release/holdfast-bench by default) on all three and on
+# a volume with its image beside theirs. Each phase ends with all sides equally durable.
 # Needs root; installs xfsprogs and btrfs-progs if they are missing (Debian).
 set -eu
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs the tests of the crates where unsafe code lives or threads meet, then the stress test, under a
-# sanitizer: the front ends above them hold neither. The models of interleavings are left out: they
-# run one thread at a time, and take hours here.
+# Runs the tests of the crates with unsafe code or threads, then the stress test, under a sanitizer.
+# The front ends above them have neither. The models of interleavings are left out: they run one
+# thread at a time, and take hours here.
 #
-# Says first what it covers, and at the end each kind of report with its count. Exits with 1 if there was a report or a test
-# failed, and with 0 only if there was neither.
+# Prints first what it covers, and at the end each kind of report with its count. Exits with 0 only
+# if there was no report and no test failed.
 set -euo pipefail
 
 usage() {
@@ -60,8 +60,8 @@ run() {
     "$@" 2>&1 | tee -a "$said" || failed=1
 }
 run cargo test --target "$target" --no-fail-fast "${packages[@]}" "${tests[@]}"
-# The other tests of the volume go over whole images, which takes hours here: its units, and the stress test, have its unsafe
-# parts.
+# The other tests of the volume go over whole images, which takes hours here: its units, and the
+# stress test, have its unsafe parts.
 run cargo test --target "$target" --no-fail-fast -p holdfast-volume --lib
 if ((seconds > 0)); then
     cargo build --target "$target" -p holdfast-testkit --no-default-features --bin stress
@@ -69,7 +69,7 @@ if ((seconds > 0)); then
         run "$CARGO_TARGET_DIR/$target/debug/stress" --seconds "$seconds" --threads 8 --store "$store"
     done
 fi
-# Also those of a process whose exit code nobody looked at.
+# Also the reports of a process if its exit code was ignored.
 reports=$(grep -a '^SUMMARY: [A-Za-z]*Sanitizer' "$said" | sort | uniq -c | sort -rn || true)
 if [[ -n $reports ]]; then
     failed=1

@@ -132,11 +132,11 @@ need_mount() {
     [ -x "$HOLDFAST" ] || die "no binary at $HOLDFAST: run cargo build --release -p holdfast-cli, or set HOLDFAST"
 }
 
-# alone COMMAND…: no other script of this checkout installs anything meanwhile. In a subshell: it sets
-# no variables.
+# alone COMMAND…: no other script of this checkout installs anything meanwhile. In a subshell: it
+# sets no variables.
 alone() { (flock 9 && "$@") 9>"$TOOLS/lock"; }
 
-# Arguments COMMAND:PACKAGE; installs the packages whose command is missing.
+# Arguments COMMAND:PACKAGE; installs the package of each command that is missing.
 need_commands() { alone install_commands "$@"; }
 
 install_commands() {
@@ -209,8 +209,8 @@ sound() {
     say "$found"
 }
 
-# umount_holdfast DIR: unmounts as a user would, and fails if anything stays behind, or if the volume
-# that was mounted is unsound.
+# umount_holdfast DIR: unmounts as a user would, and fails if anything stays behind, or if the
+# volume that was mounted is unsound.
 umount_holdfast() {
     local dir=$1 other kept=()
     "$HOLDFAST" umount "$dir"

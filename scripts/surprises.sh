@@ -4,13 +4,14 @@
 #
 #   scripts/surprises.sh [--transport auto|uring|dev] [PART-OF-A-NAME…]
 #
-# Each check runs where it applies: on a volume, on `mem:`, on a mounted directory of the host, and on
-# tmpfs, which is the reference. Prints a line a check, in about a minute. Exit code 0: Holdfast is
-# right in all of them. Needs root and python3; a check that needs more (fusermount3, setpriv, chattr,
-# overlayfs) is skipped without it.
+# Each check runs where it applies: on a volume, on `mem:`, on a mounted directory of the host, and
+# on tmpfs, which is the reference. Prints a line a check, in about a minute. Exit code 0: Holdfast
+# is right in all of them. Needs root and python3; a check that needs more (fusermount3, setpriv,
+# chattr, overlayfs) is skipped without it.
 #
-# Two things are checked elsewhere: a write beside a cold read by slow-device.sh, and that a scan of all
-# inodes leaves the caches as they were by crates/volume/tests/it/scans.rs.
+# Two things are checked elsewhere: a write beside a cold read by the tests `slow_device` of
+# crates/testkit, and that a scan of all inodes leaves the caches as they were by
+# crates/volume/tests/it/scans.rs.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# A daemon that is killed loses no more than the last second, though nobody made anything durable.
+# A killed daemon loses no more than the last second, although no program called fsync.
 #
 #   scripts/written9.sh [--quick] [--rounds N] [--transport auto|uring|dev]
 #
-# tar unpacks, git commits, SQLite inserts into a database that it writes ahead and into one that it writes over in place, with a
-# rollback journal, and a program renames, none of them with an fsync; each notes outside
-# the mount when it was told that something is done. The daemon is killed with SIGKILL at a random moment. Then the volume
-# must be sound and hold a prefix of what each did, with all in it that was done more than a second before:
-# files that were unpacked in their order and byte for byte, commits that git's own check passes, databases
-# that SQLite's does. HOLDFAST_LOSES: seconds instead of one, for a machine that does much else.
+# tar unpacks, git commits, a program renames, and SQLite inserts into two databases: one with a
+# write-ahead log, one with a rollback journal. None of them calls fsync. Each notes outside the
+# mount when a step was reported as done. The daemon is killed with SIGKILL at a random moment.
+#
+# Then the volume must be sound and hold a prefix of what each program did. The prefix includes
+# every step that was done more than a second before: unpacked files in their order and byte for
+# byte, commits that pass git's own check, databases that pass SQLite's. HOLDFAST_LOSES: seconds
+# instead of one, for a busy machine.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"
@@ -44,7 +46,8 @@ reap_daemon() {
     drop_pid "$daemon"
 }
 
-# make_source: a few thousand files in folders, from none to 60,000 bytes, and their order in an archive.
+# make_source: a few thousand files in folders, from none to 60,000 bytes, and their order in an
+# archive.
 make_source() {
     local number dir
     mkdir "$source"
@@ -87,10 +90,11 @@ commit() {
     done
 }
 
-# insert NAME MODE: into the database of that name, whose journal is of that mode.
+# insert NAME MODE: into the database of that name, with a journal of that mode.
 insert() {
     {
-        # Writing ahead it only appends; with a rollback journal it relies on pages that are no later than the journal's file.
+        # Writing ahead it only appends; with a rollback journal it relies on pages that are no
+        # later than the journal's file.
         echo "pragma synchronous = off; pragma locking_mode = exclusive; pragma journal_mode = $2;"
         echo 'pragma wal_autocheckpoint = 0;'
         for ((number = 1; number < 1000000; number++)); do

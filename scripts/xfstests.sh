@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# Runs tests of xfstests on volumes over FUSE, with `holdfast fsck` after each, and compares with the list in the tree.
+# Runs tests of xfstests on volumes over FUSE, with `holdfast fsck` after each, and compares the
+# outcomes with a list.
 #
 #   XFSTESTS=DIR scripts/xfstests.sh [--transport auto|uring|dev] [TEST…]
 #
-# DIR is a checkout of xfstests that was built. Without arguments: the quick tests of its group *generic*. A test is
-# named `generic/001`. What is expected stands in scripts/xfstests.list, a line a test: `passed`, `not-run` or `failed`, and why.
-# Prints each test whose outcome is another, and each that the list does not have; exits 0 if there was none that passes by the list
-# and failed now, and no volume was unsound. The outcomes of the run are left in target/xfstests.outcomes, in the form of the list.
-# Needs root; makes the users that xfstests asks for (fsgqa, 123456-fsgqa, fsgqa2) if they are not there, and removes them again.
+# DIR is a built checkout of xfstests. Without arguments: the quick tests of its group *generic*. A
+# test is named `generic/001`. scripts/xfstests.list has a line for each test: `passed`, `not-run`
+# or `failed`, and why.
+#
+# Prints each test with another outcome, and each that the list does not have. Exits 0 if no test
+# that passes by the list failed, and no volume was unsound. The outcomes of the run are left in
+# target/xfstests.outcomes, in the form of the list. Needs root. Makes the users that xfstests asks
+# for (fsgqa, 123456-fsgqa, fsgqa2) if they are missing, and removes them again.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/session.sh"

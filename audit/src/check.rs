@@ -4,23 +4,23 @@ use anyhow::Result;
 use std::process::ExitCode;
 
 use crate::class::{ALL, CLEAN, Class, TWINS};
-use crate::crew::Outcome;
 use crate::expected::{Expected, Verdict};
 use crate::placement::Pair;
 use crate::results::{Results, is_free};
+use crate::runner::Outcome;
 use crate::store::StoreKind;
 use crate::symbols::Symbols;
 
-/// How often a pair that makes its class grow is tried anew: with the first time, most must agree.
+/// How often a pair that makes its class grow is repeated: with the first run, a majority decides.
 const AGAIN: usize = 2;
 
 fn classes() -> impl Iterator<Item = &'static Class> {
     CLEAN.iter().chain([&TWINS, &ALL])
 }
 
-/// Tries the pairs in conflict of each class that has grown again, each in a new process, twice if need be, and
-/// takes those for free that show no conflict either time. Where two objects came to lie by chance, all
-/// rounds of a process may share a line: as among its rounds, most of the processes decide.
+/// Repeats the pairs in conflict of each class that has grown, each in a new process, at most
+/// [`AGAIN`] times. A pair is free if none of the repetitions shows a conflict. All rounds of one
+/// process may share a line by chance of placement, so the majority of the processes decides.
 ///
 /// # Errors
 /// When `run` cannot try pairs at all.
@@ -147,7 +147,8 @@ mod tests {
         })
     }
 
-    /// Twins, of which the first two conflict and the third cannot be tried; the outcomes of the next tries.
+    /// Twins, of which the first two conflict and the third cannot be tried; the outcomes of the
+    /// next tries.
     fn after(nexts: [Vec<bool>; 2]) -> Result<(usize, Vec<usize>)> {
         let twins = Pair::all().into_iter().filter(TWINS.holds);
         let first = |index| match index {

@@ -13,7 +13,7 @@ const UNNAMED: &str = "?";
 
 /// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct Site {
     /// The function as the program knows it, with its path and generics.
     pub(crate) function: String,
     /// Empty where it is not known.
@@ -61,14 +61,14 @@ impl DebugInfo {
     }
 
     /// What is at an address: the functions that were inlined there, innermost first.
-    pub(crate) fn spots(&self, address: u64) -> Vec<Spot> {
+    pub(crate) fn sites(&self, address: u64) -> Vec<Site> {
         let mut found = Vec::new();
         if let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() {
             while let Ok(Some(frame)) = frames.next() {
                 let name = frame.function.as_ref();
                 let location = frame.location.as_ref();
                 let file = location.and_then(|location| location.file);
-                found.push(Spot {
+                found.push(Site {
                     function: name
                         .and_then(|name| name.demangle().ok())
                         .map_or_else(|| UNNAMED.to_owned(), std::borrow::Cow::into_owned),
@@ -81,7 +81,7 @@ impl DebugInfo {
         let around = self.symbol(address, address + 1);
         match (found.last_mut(), around) {
             (Some(last), Some(function)) if last.function == UNNAMED => last.function = function,
-            (None, Some(function)) => found.push(Spot {
+            (None, Some(function)) => found.push(Site {
                 function,
                 file: String::new(),
                 line: 0,
@@ -124,12 +124,12 @@ mod tests {
     fn a_function_is_found_in_its_source() {
         assert_eq!(some_function(), 7 * 16);
         let (info, address) = here(some_function as *const () as u64);
-        let spots = info.spots(address);
-        let found = spots.iter().any(|spot| {
-            spot.file.ends_with("audit/src/debug_info.rs")
-                && spot.function.ends_with("some_function")
+        let sites = info.sites(address);
+        let found = sites.iter().any(|site| {
+            site.file.ends_with("audit/src/debug_info.rs")
+                && site.function.ends_with("some_function")
         });
-        assert!(found, "{spots:?}");
+        assert!(found, "{sites:?}");
     }
 
     #[test]

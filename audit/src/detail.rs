@@ -1,4 +1,4 @@
-//! One pair, with every line that it conflicts in and everyone who was there.
+//! The report of one pair: each line in conflict, and the functions that accessed it.
 
 use std::fmt::Write;
 
@@ -12,11 +12,11 @@ use crate::symbols::Symbols;
 struct Kind {
     place: String,
     same_bytes: bool,
-    /// Who was there: on which side, and as what.
+    /// The functions that accessed the line, each with its role.
     who: Vec<(String, Role)>,
 }
 
-/// What somebody did to a line.
+/// How a function accessed a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Role {
     /// On the first and on the second thread.

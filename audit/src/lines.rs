@@ -1,4 +1,4 @@
-//! Which cache lines two recordings have in common, and who touched them.
+//! Which cache lines two recordings have in common, and which instructions accessed them.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) struct Conflict {
     pub(crate) address: u64,
     /// Does one side touch a byte that the other writes? Else they are neighbours only.
     pub(crate) same_bytes: bool,
-    /// Who was there, on each side.
+    /// The accesses of each side.
     pub(crate) sides: [Vec<Sighting>; 2],
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn compare(decoder: &mut Decoder, tapes: [&Tape; 2]) -> io::Result<Co
     conflicts.sort_by_key(|conflict| conflict.address);
     if !conflicts.is_empty() {
         for (side, tape) in tapes.into_iter().enumerate() {
-            look_again(decoder, tape, side, &mut conflicts)?;
+            revalidate(decoder, tape, side, &mut conflicts)?;
         }
     }
     Ok(Comparison {
@@ -106,7 +106,7 @@ fn clashes(uses: &[HashMap<u64, Use>; 2]) -> impl Iterator<Item = (u64, bool)> {
     })
 }
 
-fn look_again(
+fn revalidate(
     decoder: &mut Decoder,
     tape: &Tape,
     side: usize,

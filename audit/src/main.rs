@@ -1,7 +1,7 @@
 //! The conflict audit: which operations that commute touch a cache line in common?
 //!
-//! Two operations whose outcome does not depend on their order need not wait for each other, and
-//! an implementation exists in which neither writes what the other touches (A. Clements et al.,
+//! Two operations that have the same outcome in either order need not wait for each other, and an
+//! implementation exists in which neither writes what the other touches (A. Clements et al.,
 //! *The scalable commutativity rule*, SOSP 2013). This program makes pairs of the core's calls
 //! that commute, carries out one on each of two threads, and compares what they did to memory.
 //!
@@ -9,13 +9,12 @@
 //! processors. In every round both threads prepare, then one carries out its operation, then the
 //! other. The first rounds are a warm-up; later ones run under the processor's trap flag, which
 //! tells every instruction (`step`), and from them every access (`lines`). A line that one side
-//! writes and the other touches is a conflict, whoever wrote it: the allocator's lines count.
+//! writes and the other touches is a conflict. Lines of the allocator count as well.
 //!
 //! `docs/testing.md` says how to read the result, and what this cannot see.
 
 mod check;
 mod class;
-mod crew;
 mod debug_info;
 mod detail;
 mod expected;
@@ -25,7 +24,8 @@ mod operation;
 mod placement;
 mod report;
 mod results;
-mod seat;
+mod runner;
+mod setup;
 mod stage;
 mod step;
 mod store;
@@ -78,8 +78,8 @@ struct Arguments {
     /// Recorded rounds of each pair
     #[arg(long, default_value_t = 9)]
     repetitions: usize,
-    /// Leave a pair whose first N recorded rounds were all free of conflicts, and any once the other
-    /// rounds could not change whether it conflicts
+    /// Stop a pair after N recorded rounds that were all free of conflicts, and any pair once the
+    /// remaining rounds cannot change the result
     #[arg(long, value_name = "N")]
     enough: Option<usize>,
     /// Pairs tried at a time [default: two for each processor]
@@ -120,14 +120,14 @@ fn main() -> Result<ExitCode> {
     } else {
         None
     };
-    let outcomes = crew::run(&pairs, effort, arguments.store, jobs)?;
+    let outcomes = runner::run(&pairs, effort, arguments.store, jobs)?;
     let mut results = Results {
         trials: pairs.into_iter().zip(outcomes).collect(),
         repetitions: arguments.repetitions,
     };
     if let Some(expected) = &expected {
         check::try_again(&mut results, expected, arguments.store, |pairs| {
-            crew::run(pairs, effort, arguments.store, jobs)
+            runner::run(pairs, effort, arguments.store, jobs)
         })?;
     }
     let mut symbols = Symbols::default();

@@ -46,7 +46,7 @@ pub(crate) struct Block {
     /// The first byte of the line, counted from the start of the block; negative if the block
     /// begins within the line.
     pub(crate) offset: i64,
-    /// Who allocated it, innermost first.
+    /// The callers that allocated it, innermost first.
     pub(crate) calls: Vec<Code>,
 }
 

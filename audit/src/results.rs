@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::class::Class;
-use crate::crew::Outcome;
 use crate::placement::Pair;
+use crate::runner::Outcome;
 use crate::symbols::Symbols;
 
 /// Pairs and what became of them.
@@ -82,7 +82,7 @@ impl Results {
         self.trials.iter().filter(|(_, outcome)| !is_free(outcome))
     }
 
-    /// Who writes to lines in conflict, those with the most pairs first.
+    /// The functions that write to lines in conflict, those with the most pairs first.
     pub(crate) fn blamed(&self, symbols: &mut Symbols) -> Vec<Blamed> {
         let mut blamed: BTreeMap<String, Blamed> = BTreeMap::new();
         for (pair, outcome) in self.conflicting() {

@@ -4,12 +4,12 @@ use holdfast_core::types::{Caller, OpenFlags, Result};
 use holdfast_core::{FileSystem, Node, Options};
 
 use crate::placement::Placement;
-use crate::seat::{Seat, own_name};
+use crate::setup::{Setup, own_name};
 use crate::store::StoreKind;
 
 /// An ordinary user: nothing is skipped because of capabilities.
 const USER: u32 = 1000;
-/// Names that a directory holds before anybody works in it.
+/// Names that a directory holds before the first operation.
 const MANY: usize = 1000;
 const FEW: usize = 4;
 /// Pages of a file that both sides use, and of others.
@@ -30,7 +30,7 @@ pub(crate) struct Home {
     side: usize,
     root: Node,
     own: Node,
-    spare: Node,
+    extra: Node,
 }
 
 impl Stage {
@@ -61,7 +61,7 @@ impl Stage {
         if placement.shares_objects() {
             let home = stage.home(NOBODY)?;
             for round in 0..rounds {
-                stage.seat(&home, round)?.make_objects(SHARED_PAGES)?;
+                stage.setup(&home, round)?.make_objects(SHARED_PAGES)?;
             }
         }
         Ok(stage)
@@ -91,13 +91,13 @@ impl Stage {
             }
             made => made,
         };
-        let (own, spare) = (make("own")?, make("spare")?);
+        let (own, extra) = (make("own")?, make("spare")?);
         Ok(Home {
             who,
             side,
             root,
             own,
-            spare,
+            extra,
         })
     }
 
@@ -110,7 +110,7 @@ impl Stage {
             return Ok(());
         }
         for round in 0..rounds {
-            self.seat(home, round)?.make_objects(OWN_PAGES)?;
+            self.setup(home, round)?.make_objects(OWN_PAGES)?;
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Stage {
     /// What the calls answer.
     pub(crate) fn settle(&self, home: &Home, rounds: usize) -> Result<()> {
         for round in 0..rounds {
-            self.seat(home, round)?.settle()?;
+            self.setup(home, round)?.settle()?;
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Stage {
     ///
     /// # Errors
     /// What the calls answer.
-    pub(crate) fn seat(&self, home: &Home, round: usize) -> Result<Seat> {
+    pub(crate) fn setup(&self, home: &Home, round: usize) -> Result<Setup> {
         let (dir, dir_name) = if self.placement == Placement::Directories {
             (home.own.clone(), own_name("own", home.side, 0))
         } else {
@@ -143,7 +143,7 @@ impl Stage {
         } else {
             home.side
         };
-        Ok(Seat {
+        Ok(Setup {
             fs: self.fs.clone(),
             who: home.who.clone(),
             side: home.side,
@@ -151,7 +151,7 @@ impl Stage {
             root: home.root.clone(),
             dir,
             dir_path: [b"top/".as_slice(), &dir_name].concat(),
-            spare: home.spare.clone(),
+            extra: home.extra.clone(),
             file: own_name("object", owner, round),
             link: own_name("link", owner, round),
             page: self.page(home.side, round),
@@ -225,8 +225,8 @@ mod tests {
                     if pair.placement != placement || tried.contains(&key) {
                         continue;
                     }
-                    let seat = stage.seat(home, tried.len()).expect("a seat");
-                    let mut action = (operation.prepare)(seat).expect(operation.name);
+                    let setup = stage.setup(home, tried.len()).expect("a setup");
+                    let mut action = (operation.prepare)(setup).expect(operation.name);
                     action().expect(operation.name);
                     tried.push(key);
                 }

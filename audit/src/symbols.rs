@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::debug_info::{DebugInfo, Spot};
+use crate::debug_info::{DebugInfo, Site};
 use crate::report::{Block, Code, Line, Place, Touch};
 use crate::step::LINE_BYTES;
 
@@ -14,24 +14,24 @@ const CORE: &str = "crates/core/";
 #[derive(Default)]
 pub(crate) struct Symbols {
     modules: HashMap<String, Option<DebugInfo>>,
-    spots: HashMap<(String, u64), Vec<Spot>>,
+    sites: HashMap<(String, u64), Vec<Site>>,
 }
 
 impl Symbols {
     /// What is at a place, innermost inlined function first.
-    fn spots(&mut self, module: &str, address: u64) -> Vec<Spot> {
+    fn sites(&mut self, module: &str, address: u64) -> Vec<Site> {
         let key = (module.to_owned(), address);
-        if let Some(known) = self.spots.get(&key) {
+        if let Some(known) = self.sites.get(&key) {
             return known.clone();
         }
         let mut found = match self.module(module) {
-            Some(info) => info.spots(address),
+            Some(info) => info.sites(address),
             None => Vec::new(),
         };
-        for spot in &mut found {
-            spot.function = last_words(&spot.function);
+        for site in &mut found {
+            site.function = last_words(&site.function);
         }
-        self.spots.insert(key, found.clone());
+        self.sites.insert(key, found.clone());
         found
     }
 
@@ -46,7 +46,7 @@ impl Symbols {
 
     /// The product's functions on a chain of calls, innermost first. `exact`: the first address
     /// is that of an instruction, not one to return to.
-    fn product(&mut self, modules: &[String], calls: &[Code], exact: bool) -> Vec<Spot> {
+    fn product(&mut self, modules: &[String], calls: &[Code], exact: bool) -> Vec<Site> {
         let mut product = Vec::new();
         for (index, &(module, address)) in calls.iter().enumerate() {
             // The call lies before the address it returns to.
@@ -54,17 +54,17 @@ impl Symbols {
             let Some(path) = modules.get(module) else {
                 continue;
             };
-            let spots = self.spots(path, address.saturating_sub(back));
-            product.extend(spots.into_iter().filter_map(in_product));
+            let sites = self.sites(path, address.saturating_sub(back));
+            product.extend(sites.into_iter().filter_map(in_product));
         }
         product
     }
 
-    /// Who did it: the innermost function of the product, and the core's function it served.
+    /// The innermost function of the product, and the function of the core that called it.
     pub(crate) fn who(&mut self, modules: &[String], touch: &Touch) -> String {
         let mut text = match self.product(modules, &touch.calls, true).as_slice() {
             [] => self.outside(modules, touch),
-            spots => shown(spots),
+            sites => shown(sites),
         };
         if touch.allocating {
             text += " (allocator)";
@@ -77,8 +77,8 @@ impl Symbols {
             return "unknown code".to_owned();
         };
         let path = modules.get(module).cloned().unwrap_or_default();
-        match self.spots(&path, address).last() {
-            Some(spot) => spot.function.clone(),
+        match self.sites(&path, address).last() {
+            Some(site) => site.function.clone(),
             None => format!("{}+{address:#x}", file_name(&path)),
         }
     }
@@ -101,11 +101,11 @@ impl Symbols {
                 }
             }
             Place::Heap(blocks) => {
-                let told: Vec<String> = blocks
+                let shown: Vec<String> = blocks
                     .iter()
                     .map(|block| self.block(modules, block))
                     .collect();
-                told.join("; ")
+                shown.join("; ")
             }
         }
     }
@@ -114,12 +114,12 @@ impl Symbols {
         let origin = match self.product(modules, &block.calls, false).as_slice() {
             [] if block.calls.is_empty() => "an operation under record".to_owned(),
             [] => "code outside the product".to_owned(),
-            spots => shown(spots),
+            sites => shown(sites),
         };
         format!("heap block of {} bytes from {origin}", block.size)
     }
 
-    /// Who wrote to a line: the places to blame.
+    /// The functions that wrote to a line.
     pub(crate) fn writers(&mut self, modules: &[String], line: &Line) -> Vec<String> {
         let mut writers: Vec<String> = Vec::new();
         for touch in line.sides.iter().flatten().filter(|touch| touch.write) {
@@ -133,29 +133,29 @@ impl Symbols {
 }
 
 /// The same place with its path from the top of the tree, if it is one of the product.
-fn in_product(spot: Spot) -> Option<Spot> {
+fn in_product(site: Site) -> Option<Site> {
     // Registries keep packages in folders that may be called the same.
-    if spot.file.contains("/registry/") || spot.file.contains("/rustc/") {
+    if site.file.contains("/registry/") || site.file.contains("/rustc/") {
         return None;
     }
-    let at = match spot.file.find(&format!("/{PRODUCT}")) {
+    let at = match site.file.find(&format!("/{PRODUCT}")) {
         Some(slash) => slash + 1,
-        None if spot.file.starts_with(PRODUCT) => 0,
+        None if site.file.starts_with(PRODUCT) => 0,
         None => return None,
     };
-    let file = spot.file[at..].to_owned();
-    Some(Spot { file, ..spot })
+    let file = site.file[at..].to_owned();
+    Some(Site { file, ..site })
 }
 
 /// The innermost place, and the first one of the core where that is another.
-fn shown(spots: &[Spot]) -> String {
-    let one = |spot: &Spot| {
-        let file = spot.file.strip_prefix(PRODUCT).unwrap_or(&spot.file);
-        format!("{} {}:{}", spot.function, file, spot.line)
+fn shown(sites: &[Site]) -> String {
+    let one = |site: &Site| {
+        let file = site.file.strip_prefix(PRODUCT).unwrap_or(&site.file);
+        format!("{} {}:{}", site.function, file, site.line)
     };
-    let first = one(&spots[0]);
-    match spots.iter().find(|spot| spot.file.starts_with(CORE)) {
-        Some(core) if !spots[0].file.starts_with(CORE) => format!("{first} for {}", one(core)),
+    let first = one(&sites[0]);
+    match sites.iter().find(|site| site.file.starts_with(CORE)) {
+        Some(core) if !sites[0].file.starts_with(CORE) => format!("{first} for {}", one(core)),
         _ => first,
     }
 }
@@ -223,19 +223,19 @@ mod tests {
 
     #[test]
     fn only_the_product_is_blamed_with_its_path() {
-        let spot = |file: &str| Spot {
+        let site = |file: &str| Site {
             function: "f".to_owned(),
             file: file.to_owned(),
             line: 7,
         };
-        let product = in_product(spot("/home/me/holdfast/crates/sync/src/a.rs")).expect("ours");
+        let product = in_product(site("/home/me/holdfast/crates/sync/src/a.rs")).expect("ours");
         assert_eq!(product.file, "crates/sync/src/a.rs");
         assert_eq!(
-            in_product(spot("/home/me/.cargo/registry/src/x/crates/y.rs")),
+            in_product(site("/home/me/.cargo/registry/src/x/crates/y.rs")),
             None
         );
-        assert_eq!(in_product(spot("/rustc/abc/library/core/src/a.rs")), None);
-        let core = spot("crates/core/src/b.rs");
+        assert_eq!(in_product(site("/rustc/abc/library/core/src/a.rs")), None);
+        let core = site("crates/core/src/b.rs");
         assert_eq!(
             shown(&[product, core]),
             "f sync/src/a.rs:7 for f core/src/b.rs:7"

@@ -26,8 +26,8 @@ const CLOCK_STEP: Duration = Duration::from_millis(12);
 pub(crate) struct Effort {
     /// Recorded rounds, at most.
     pub(crate) repetitions: usize,
-    /// So many without a conflict at first are enough; and it ends once the rest cannot change whether
-    /// the pair conflicts.
+    /// So many without a conflict at first are enough; and it ends once the rest cannot change
+    /// whether the pair conflicts.
     pub(crate) enough: Option<usize>,
 }
 
@@ -146,11 +146,11 @@ impl Trial {
         let found = lines::compare(&mut self.decoder, [a, b])?;
         let map = Map::now()?;
         let own = [a, b].map(own_memory);
-        let told = found
+        let lines = found
             .conflicts
             .iter()
             .map(|conflict| tell(conflict, &map, own));
-        self.report.repetitions.push(told.collect());
+        self.report.repetitions.push(lines.collect());
         self.report.steps += (a.steps().len() + b.steps().len()) as u64;
         for (sum, count) in self.report.system_calls.iter_mut().zip(found.system_calls) {
             *sum += count;

@@ -112,7 +112,7 @@ impl Drop for Worker {
         if let Some(thread) = self.thread.take()
             && self.order(Order::Stop).is_ok()
         {
-            // It answered, so it ends; a panic after that has nobody to tell.
+            // The thread has answered, so it ends. A panic after that is not reported.
             let _ = thread.join();
         }
     }
@@ -130,7 +130,7 @@ fn serve(post: &Post, stage: &Stage, side: usize, operation: &Operation) {
             Order::Run => post.slots().tape.take(),
             _ => None,
         };
-        let answer = player.carry_out(order, stage, side, operation, tape.as_mut());
+        let answer = player.perform(order, stage, side, operation, tape.as_mut());
         {
             let mut slots = post.slots();
             slots.answer = Some(answer);
@@ -151,7 +151,7 @@ struct Player {
 }
 
 impl Player {
-    fn carry_out(
+    fn perform(
         &mut self,
         order: Order,
         stage: &Stage,
@@ -170,13 +170,13 @@ impl Player {
             }
             Order::Settle(rounds) => stage.settle(self.home()?, rounds).map_err(said),
             Order::WarmUp(start, end) => (start..end).try_for_each(|round| {
-                let seat = stage.seat(self.home()?, round).map_err(said)?;
-                (operation.prepare)(seat).map_err(said)?().map_err(said)
+                let setup = stage.setup(self.home()?, round).map_err(said)?;
+                (operation.prepare)(setup).map_err(said)?().map_err(said)
             }),
             Order::Prepare(round) => {
                 self.action = None;
-                let seat = stage.seat(self.home()?, round).map_err(said)?;
-                self.action = Some((operation.prepare)(seat).map_err(said)?);
+                let setup = stage.setup(self.home()?, round).map_err(said)?;
+                self.action = Some((operation.prepare)(setup).map_err(said)?);
                 Ok(())
             }
             Order::Run => {

@@ -95,8 +95,8 @@ fn processor() -> String {
 
 /// The day of a moment in seconds since 1970, by the Gregorian calendar.
 fn date(seconds: u64) -> String {
-    // Years begin in March here, so that the day of the leap year is their last; 400 of them
-    // have 146,097 days, and the first of March 2000 is day 11,017.
+    // Years begin in March here, so that the leap day is the last day of a year. Every 400 years
+    // have 146,097 days. The first of March 2000 is day 11,017.
     let day = seconds / SECONDS_A_DAY + 719_468;
     let (era, of_era) = (day / 146_097, day % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -145,9 +145,9 @@ mod tests {
         assert!(about.memory_bytes > 1 << 20 && about.processors > 0);
         assert!(!about.processor.is_empty());
         assert_eq!(about.version.contains("debug"), cfg!(debug_assertions));
-        let told = about.to_string();
+        let shown = about.to_string();
         for part in [&about.date, &about.kernel, &about.processor] {
-            assert!(told.contains(part.as_str()), "{told}");
+            assert!(shown.contains(part.as_str()), "{shown}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Programs of the host that a run starts, and what they print.
 //!
-//! *Invariants.* A command is a process group of its own: a ^C at the terminal is for the measuring process, which ends
-//! the group. Nobody stays behind when a run was interrupted: every process that was started has been waited for.
+//! *Invariants.* A command is a process group of its own: a ^C at the terminal reaches only the
+//! measuring process, which ends the group. Every process that was started has been waited for,
+//! also after an interrupted run.
 
 use crate::sys;
 use anyhow::{Context, Result, bail};
@@ -23,7 +24,7 @@ const GLANCE: Timespec = Timespec {
 };
 
 /// Most of what is told of a program's errors.
-const TOLD_BYTES: usize = 2000;
+const SHOWN_BYTES: usize = 2000;
 
 /// Bytes that are taken from a pipe at once.
 const PIECE: usize = 256 << 10;
@@ -149,7 +150,7 @@ impl Running {
         self.ended = true;
         let errors = self.said()?;
         if !status.code().is_some_and(|code| good.contains(&code)) {
-            bail!("`{}` ended with {status}: {}", self.line, told(&errors));
+            bail!("`{}` ended with {status}: {}", self.line, shown(&errors));
         }
         Ok(Printed {
             out: self.out.take(),
@@ -231,8 +232,8 @@ pub(crate) fn run(command: &mut Command, scratch: &Path) -> Result<Printed> {
     Running::start(command, scratch)?.end(&[0])
 }
 
-/// Runs a program to its end, which does not come earlier when the run is to end: for programs that are short and
-/// leave something in between.
+/// Runs a program to its end, even when the run is interrupted: for short programs that would leave
+/// a half-made state.
 ///
 /// # Errors
 /// Any exit code but 0, with what the program said.
@@ -291,9 +292,9 @@ fn ready(descriptor: std::os::fd::BorrowedFd<'_>) -> Result<bool> {
 }
 
 /// The end of what a program said.
-fn told(errors: &str) -> &str {
+fn shown(errors: &str) -> &str {
     let errors = errors.trim();
-    let mut start = errors.len().saturating_sub(TOLD_BYTES);
+    let mut start = errors.len().saturating_sub(SHOWN_BYTES);
     while !errors.is_char_boundary(start) {
         start += 1;
     }
@@ -333,7 +334,7 @@ mod tests {
         );
         let started = Running::start(&mut sh("exit 1"), scratch.path()).expect("started");
         started.end(&[0, 1]).expect("a good code");
-        assert_eq!(told(&"ä".repeat(TOLD_BYTES)).len(), TOLD_BYTES);
+        assert_eq!(shown(&"ä".repeat(SHOWN_BYTES)).len(), SHOWN_BYTES);
     }
 
     #[test]

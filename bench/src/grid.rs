@@ -20,10 +20,10 @@ pub(crate) fn median_of(
     records: &[Record],
     phase: &str,
     target: &str,
-    told: impl Fn(&Record) -> Option<f64>,
+    figure: impl Fn(&Record) -> Option<f64>,
 ) -> Option<f64> {
     let mine = |record: &&Record| record.phase == phase && record.target == target;
-    let mut values: Vec<f64> = records.iter().filter(mine).filter_map(told).collect();
+    let mut values: Vec<f64> = records.iter().filter(mine).filter_map(figure).collect();
     median(&mut values)
 }
 

@@ -10,25 +10,25 @@ mod arguments;
 mod budget;
 mod chance;
 mod commands;
-mod crew;
 mod fuse;
 mod goals;
 mod grid;
 mod lent;
 mod machine;
+mod mode;
 mod mounts;
+mod pool;
 mod process;
 mod program;
 mod record;
 mod report;
 mod rest;
-mod shape;
 mod summary;
 mod sys;
 mod table;
+mod tables;
 mod targets;
 mod team;
-mod told;
 mod workloads;
 
 use anyhow::Result;
@@ -51,7 +51,6 @@ enum Workload {
     Request(workloads::request::RequestArgs),
     Listing(workloads::listing::ListingArgs),
     Reclaim(workloads::reclaim::ReclaimArgs),
-    Names(workloads::names::NamesArgs),
     #[command(hide = true)]
     Serve(fuse::serve::ServeArgs),
     /// Do a part of a workload, as standard input says
@@ -62,9 +61,9 @@ enum Workload {
 /// Runs what the arguments name, and prints a table. A signal to end stops it between two calls,
 /// and what it has made is removed.
 ///
-/// Parts of the work are done by further processes of the running program, called with the
-/// arguments before the workload's name and then `serve` or `work`: so a program that parses these
-/// arguments must be ready to be called that way.
+/// Further processes of the running program do parts of the work. They are called with the
+/// arguments before the workload's name and then `serve` or `work`, so a program that embeds these
+/// arguments must accept such calls.
 ///
 /// # Errors
 /// The first call that failed, or what could not be set up.
@@ -83,7 +82,6 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Request(args) => workloads::request::run(args),
         Workload::Listing(args) => workloads::listing::run(args),
         Workload::Reclaim(args) => workloads::reclaim::run(args),
-        Workload::Names(args) => workloads::names::run(args),
         Workload::Serve(args) => fuse::serve::run(args),
         Workload::Work => team::worker::run(workloads::Task::staff),
     }

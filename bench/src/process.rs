@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Of the accounting clock, as programs see it (`USER_HZ`).
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// A process whose use of the machine is asked for.
+/// A process: its memory and processor time can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Process {
     /// This one.
@@ -33,7 +33,7 @@ impl Process {
     /// If the process is gone.
     pub(crate) fn cpu_seconds(self) -> Result<f64> {
         let Self::Other(_) = self else {
-            return Ok(told(ClockId::ProcessCPUTime).as_secs_f64());
+            return Ok(clock_time(ClockId::ProcessCPUTime).as_secs_f64());
         };
         // Ticks in `stat` are too coarse for a phase of milliseconds; the scheduler's own count
         // is in nanoseconds, but of one thread each.
@@ -48,7 +48,8 @@ impl Process {
         Ok(nanos as f64 / 1e9)
     }
 
-    /// Processor time of this process's children that have ended and been waited for, and of theirs, in seconds.
+    /// Processor time of this process's children that have ended and been waited for, and of
+    /// theirs, in seconds.
     ///
     /// # Errors
     /// If the system does not tell.
@@ -80,15 +81,15 @@ impl Process {
 
 /// A clock that all processes share and that is never set.
 pub(crate) fn monotonic() -> Duration {
-    told(ClockId::Monotonic)
+    clock_time(ClockId::Monotonic)
 }
 
 /// Processor time of the calling thread.
 pub(crate) fn thread_cpu() -> Duration {
-    told(ClockId::ThreadCPUTime)
+    clock_time(ClockId::ThreadCPUTime)
 }
 
-fn told(clock: ClockId) -> Duration {
+fn clock_time(clock: ClockId) -> Duration {
     // Neither clock ever shows a time before its start.
     Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }

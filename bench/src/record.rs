@@ -1,9 +1,8 @@
 //! One measured phase, as it is written to a file of records.
 
 use crate::about::About;
-use crate::shape::Shape;
+use crate::mode::Mode;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// What one phase of one round did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -56,8 +55,8 @@ pub(crate) struct Record {
     /// The part of all processors' time in which they were idle, whatever else they did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle: Option<f64>,
-    /// Requests that its server had, forgets left out; one of before may be among them, and one
-    /// of the end may be missing, for closing a file waits for no answer.
+    /// Requests that its server had, without FORGET. One request of before the phase may be
+    /// among them and the last one may be missing, because close(2) does not wait for RELEASE.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests: Option<u64>,
     /// How often a read of the device was waited for, where the device counts it.
@@ -86,20 +85,6 @@ pub(crate) struct Record {
     /// Objects of this kind that were in memory meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<u64>,
-    /// Bytes in memory in the end, by class.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) class_bytes: Option<BTreeMap<String, u64>>,
-    /// Processes that the kernel killed because their control group's memory was used up.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) kills: Option<u64>,
-    /// Ranges that were read of the device: for all items, for the one that needed most; and the items that needed more than
-    /// the goal allows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) device_reads: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) device_reads_max: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) device_reads_over: Option<u64>,
 }
 
 /// A record with what is the same for all of its run: one line of a file.
@@ -129,10 +114,10 @@ impl Record {
     }
 
     /// How it was divided.
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn mode(&self) -> Mode {
         match self.processes {
-            None => Shape::Threads(self.threads),
-            Some(count) => Shape::Processes(count),
+            None => Mode::Threads(self.threads),
+            Some(count) => Mode::Processes(count),
         }
     }
 }
@@ -186,28 +171,5 @@ mod tests {
         promised.sort_unstable();
         assert_eq!(fields, promised);
         assert!((record.rate() - 20.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_line_has_the_record_and_its_run() {
-        let record = Record {
-            processes: Some(2),
-            threads: 2,
-            writes: Some(7),
-            ..Record::sample("dir:/x", "append-beside", 9, 0.5)
-        };
-        let run = About::now("one file".to_owned(), 3);
-        let line = Line {
-            record: &record,
-            run: &run,
-        };
-        let line = serde_json::to_value(&line).expect("plain values");
-        assert_eq!(
-            (&line["writes"], &line["processes"]),
-            (&7.into(), &2.into())
-        );
-        assert_eq!(line["run"]["rounds"], 3);
-        assert!(line.get("requests").is_none(), "{line}");
-        assert_eq!(record.shape(), Shape::Processes(2));
     }
 }

@@ -143,32 +143,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_lines_of_json_as_soon_as_they_are_taken() {
-        let folder = tempfile::tempdir().expect("temporary directory");
-        let path = folder.path().join("out.json");
-        let args = ReportArgs {
-            json: Some(path.clone()),
-        };
-        let mut report = Report::new(&args).expect("writable");
-        report
-            .add(Record::sample("mem:", "stat", 5, 0.25))
-            .expect("written");
-        report
-            .add(Record::sample("mem:", "open", 6, 0.25))
-            .expect("written");
-        let text = std::fs::read_to_string(&path).expect("written");
-        let lines: Vec<serde_json::Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("JSON"))
-            .collect();
-        assert_eq!(lines.len(), 2);
-        assert_eq!(
-            (&lines[1]["phase"], &lines[1]["items"]),
-            (&"open".into(), &6.into())
-        );
-    }
-
-    #[test]
     fn a_file_that_cannot_be_made_is_an_error_before_the_run() {
         let args = ReportArgs {
             json: Some("/nonexistent/out.json".into()),

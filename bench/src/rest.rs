@@ -1,8 +1,8 @@
 //! Waiting until the kernel has done what a target left it to do.
 //!
-//! Some file systems put work off beyond the call that a phase measures: xfs gives the extents of a
-//! removed file back in a thread of the kernel (a second for 400,000 of them), btrfs when it next
-//! commits. Whoever is measured next, on the other processor or on the same one, would pay for it.
+//! Some file systems defer work beyond the call that a phase measures. XFS frees the extents of a
+//! removed file in a thread of the kernel (a second for 400,000 of them). Btrfs frees them at its
+//! next commit. The next target would pay for that work.
 
 use crate::targets::Target;
 use rustix::fs::syncfs;
@@ -12,20 +12,23 @@ use std::time::{Duration, Instant};
 
 /// How long the kernel's threads must have done next to nothing.
 const STILL: Duration = Duration::from_millis(100);
-/// Ticks of the accounting clock, a hundredth of a second each, that are next to nothing in that time.
+/// Ticks of the accounting clock, a hundredth of a second each, that are next to nothing in that
+/// time.
 const FEW: u64 = 1;
 /// After this time the run goes on whatever they do.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// `PF_KTHREAD` of the kernel's `sched.h`, in the flags that `stat` tells.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// Lets the host finish what a run on this target has left: nothing, unless it is a directory of the host.
-/// Where the kernel's threads are not to be seen (in a container), there is nothing to wait for.
+/// Lets the host finish what a run on this target has left: nothing, unless it is a directory of
+/// the host. Where the kernel's threads are not to be seen (in a container), there is nothing to
+/// wait for.
 pub(crate) fn after(target: &Target) {
     let Target::Directory(path) = target else {
         return;
     };
-    // What is put off until a commit begins with it. A failure has shown in the phases, or does so next.
+    // What is put off until a commit begins with it. A failure has shown in the phases, or does so
+    // next.
     let _ = File::open(path).map(|directory| syncfs(&directory));
     if !until_still(busy, PATIENCE) {
         eprintln!(

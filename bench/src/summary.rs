@@ -1,12 +1,12 @@
 //! Records as medians over rounds, with their spread, and the ratios between them.
 
+use crate::mode::Mode;
 use crate::record::Record;
-use crate::shape::Shape;
 
 /// One target in one phase, in one shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Row<'r> {
-    pub(crate) shape: Shape,
+    pub(crate) mode: Mode,
     pub(crate) phase: &'r str,
     pub(crate) target: &'r str,
     /// Items a second, the median over rounds.
@@ -15,35 +15,35 @@ pub(crate) struct Row<'r> {
     pub(crate) spread: f64,
     /// The median over that of the last target in the same shape, if that one has the phase.
     pub(crate) ratio: Option<f64>,
-    /// What it reaches of as many independent processes, where both ran: the median over rounds. In one round both
-    /// ran right after each other, while from round to round the machine may change.
+    /// What it reaches of as many independent processes, where both ran: the median over rounds. In
+    /// one round both ran right after each other, while from round to round the machine may change.
     pub(crate) scaling: Option<f64>,
 }
 
 /// By shape, then phase, then target, each in the order of its first record.
 pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
-    let shapes = distinct(records.iter().map(Record::shape));
+    let modes = distinct(records.iter().map(Record::mode));
     let phases = distinct(records.iter().map(|record| record.phase.as_str()));
     let targets = distinct(records.iter().map(|record| record.target.as_str()));
     let mut rows = Vec::new();
-    for &shape in &shapes {
+    for &mode in &modes {
         for &phase in &phases {
             let reference = targets
                 .last()
-                .and_then(|last| median(&mut rates(records, shape, phase, last)));
+                .and_then(|last| median(&mut rates(records, mode, phase, last)));
             for &target in &targets {
-                let mut measured = rates(records, shape, phase, target);
+                let mut measured = rates(records, mode, phase, target);
                 let Some(middle) = median(&mut measured) else {
                     continue;
                 };
                 rows.push(Row {
-                    shape,
+                    mode,
                     phase,
                     target,
                     median: middle,
                     spread: (measured[measured.len() - 1] - measured[0]) / middle,
                     ratio: reference.map(|reference| middle / reference),
-                    scaling: scaling(records, shape, phase, target),
+                    scaling: scaling(records, mode, phase, target),
                 });
             }
         }
@@ -52,11 +52,11 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
 }
 
 /// What threads reach of independent processes.
-fn scaling(records: &[Record], shape: Shape, phase: &str, target: &str) -> Option<f64> {
-    let Shape::Threads(count) = shape else {
+fn scaling(records: &[Record], mode: Mode, phase: &str, target: &str) -> Option<f64> {
+    let Mode::Threads(count) = mode else {
         return None;
     };
-    let alone = Shape::Processes(count);
+    let alone = Mode::Processes(count);
     let ratio = |threads: &Record| {
         let of_processes =
             |other: &&Record| other.round == threads.round && is_of(other, alone, phase, target);
@@ -65,21 +65,17 @@ fn scaling(records: &[Record], shape: Shape, phase: &str, target: &str) -> Optio
     };
     let threads = records
         .iter()
-        .filter(|record| is_of(record, shape, phase, target));
+        .filter(|record| is_of(record, mode, phase, target));
     median(&mut threads.filter_map(ratio).collect::<Vec<_>>())
 }
 
-fn is_of(record: &Record, shape: Shape, phase: &str, target: &str) -> bool {
-    let whose = (
-        record.shape(),
-        record.phase.as_str(),
-        record.target.as_str(),
-    );
-    whose == (shape, phase, target)
+fn is_of(record: &Record, mode: Mode, phase: &str, target: &str) -> bool {
+    let whose = (record.mode(), record.phase.as_str(), record.target.as_str());
+    whose == (mode, phase, target)
 }
 
-fn rates(records: &[Record], shape: Shape, phase: &str, target: &str) -> Vec<f64> {
-    let mine = |record: &&Record| is_of(record, shape, phase, target);
+fn rates(records: &[Record], mode: Mode, phase: &str, target: &str) -> Vec<f64> {
+    let mine = |record: &&Record| is_of(record, mode, phase, target);
     records.iter().filter(mine).map(Record::rate).collect()
 }
 
@@ -96,16 +92,16 @@ pub(crate) struct Footprint<'r> {
 
 /// By target, of those that tell it.
 pub(crate) fn footprints(records: &[Record]) -> Vec<Footprint<'_>> {
-    type Told = fn(&Record) -> Option<f64>;
-    let things: [(&'static str, Told); 2] = [
+    type Figure = fn(&Record) -> Option<f64>;
+    let things: [(&'static str, Figure); 2] = [
         ("file", |record| record.rss_bytes_per_file),
         ("empty directory", |record| record.rss_bytes_per_directory),
     ];
     let mut footprints = Vec::new();
     for target in distinct(records.iter().map(|record| record.target.as_str())) {
-        for (thing, told) in things {
+        for (thing, figure) in things {
             let mine = records.iter().filter(|record| record.target == target);
-            if let Some(bytes) = mine.filter_map(told).reduce(f64::max) {
+            if let Some(bytes) = mine.filter_map(figure).reduce(f64::max) {
                 footprints.push(Footprint {
                     target,
                     thing,
@@ -117,42 +113,15 @@ pub(crate) fn footprints(records: &[Record]) -> Vec<Footprint<'_>> {
     footprints
 }
 
-/// How long it takes to let go of all inodes in memory.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct LettingGo<'r> {
-    pub(crate) target: &'r str,
-    pub(crate) shape: Shape,
-    /// The phase that does so.
-    pub(crate) phase: &'r str,
-    /// For a million inodes of each thread, at the median rate.
-    pub(crate) seconds: f64,
-    pub(crate) spread: f64,
-}
-
-/// In the order of the rows.
-pub(crate) fn letting_go(records: &[Record]) -> Vec<LettingGo<'_>> {
-    let rows = rows(records).into_iter();
-    let evictions = rows.filter(|row| row.phase == "unmount");
-    evictions
-        .map(|row| LettingGo {
-            target: row.target,
-            shape: row.shape,
-            phase: row.phase,
-            seconds: 1e6 * row.shape.threads() as f64 / row.median,
-            spread: row.spread,
-        })
-        .collect()
-}
-
 /// What readers keep of their speed beside a writer of the same file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Kept<'r> {
     pub(crate) target: &'r str,
-    pub(crate) shape: Shape,
+    pub(crate) mode: Mode,
     /// What the writer does.
     pub(crate) disturbance: &'r str,
-    /// The rate beside it over that of the same with a writer of another file, in the same round, where both took
-    /// turns: the median over rounds.
+    /// The rate beside it over that of the same with a writer of another file, in the same round,
+    /// where both took turns: the median over rounds.
     pub(crate) part: f64,
 }
 
@@ -161,18 +130,18 @@ pub(crate) fn kept(records: &[Record]) -> Vec<Kept<'_>> {
     let rows = rows(records);
     let pairs = rows.iter().filter_map(|beside| {
         let disturbance = beside.phase.strip_suffix("-beside")?;
-        let mine = |record: &&Record| is_of(record, beside.shape, beside.phase, beside.target);
+        let mine = |record: &&Record| is_of(record, beside.mode, beside.phase, beside.target);
         let parts = records.iter().filter(mine).filter_map(|record| {
             let apart = records.iter().find(|apart| {
                 apart.phase.strip_suffix("-apart") == Some(disturbance)
-                    && (apart.round, apart.shape()) == (record.round, record.shape())
+                    && (apart.round, apart.mode()) == (record.round, record.mode())
                     && apart.target == record.target
             })?;
             Some(record.rate() / apart.rate())
         });
         Some(Kept {
             target: beside.target,
-            shape: beside.shape,
+            mode: beside.mode,
             disturbance,
             part: median(&mut parts.collect::<Vec<_>>())?,
         })
@@ -184,7 +153,7 @@ pub(crate) fn kept(records: &[Record]) -> Vec<Kept<'_>> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Written<'r> {
     pub(crate) target: &'r str,
-    pub(crate) shape: Shape,
+    pub(crate) mode: Mode,
     pub(crate) phase: &'r str,
     /// Bytes a second, the median over rounds.
     pub(crate) bytes: f64,
@@ -202,17 +171,22 @@ pub(crate) fn written(records: &[Record]) -> Vec<Written<'_>> {
         let mine: Vec<&Record> = records
             .iter()
             .filter(|one| {
-                (one.shape(), one.phase.as_str(), one.target.as_str())
-                    == (row.shape, row.phase, row.target)
+                (one.mode(), one.phase.as_str(), one.target.as_str())
+                    == (row.mode, row.phase, row.target)
                     && one.fsync_seconds.is_some()
             })
             .collect();
-        let middle = |told: &dyn Fn(&Record) -> Option<f64>| {
-            median(&mut mine.iter().filter_map(|one| told(one)).collect::<Vec<_>>())
+        let middle = |figure: &dyn Fn(&Record) -> Option<f64>| {
+            median(
+                &mut mine
+                    .iter()
+                    .filter_map(|one| figure(one))
+                    .collect::<Vec<_>>(),
+            )
         };
         Some(Written {
             target: row.target,
-            shape: row.shape,
+            mode: row.mode,
             phase: row.phase,
             bytes: middle(&|one| Some(one.bytes as f64 / one.seconds))?,
             extents: middle(&|one| one.extents_per_file),
@@ -364,12 +338,12 @@ mod tests {
         records[0].rss_bytes_per_file = None;
         records[2].rss_bytes_per_directory = Some(300.0);
         let footprints = footprints(&records);
-        let told: Vec<_> = footprints
+        let figure: Vec<_> = footprints
             .iter()
             .map(|one| (one.target, one.thing, one.bytes))
             .collect();
         let expected = [("mem:", "file", 270.4), ("mem:", "empty directory", 300.0)];
-        assert_eq!(told, expected);
+        assert_eq!(figure, expected);
     }
 
     #[test]
@@ -382,9 +356,9 @@ mod tests {
             ..Record::sample("volume:", "fill", 2, 2.0)
         };
         let records = [record(5.0), record(10.0), record(11.0)];
-        let told = written(&records);
-        assert_eq!(told.len(), 1);
-        let one = &told[0];
+        let figure = written(&records);
+        assert_eq!(figure.len(), 1);
+        let one = &figure[0];
         assert_eq!((one.extents, one.slope), (Some(7.0), Some(2.0)));
         assert!(close(one.bytes, 1000.0), "{one:?}");
         assert_eq!(written(&[Record::sample("mem:", "stat", 1, 1.0)]), []);
@@ -412,7 +386,8 @@ mod tests {
                 record("append-beside", beside),
             ]
         };
-        // The machine was slower in one round than in the others: that is none of the writer's doing.
+        // The machine was slower in one round than in the others: that is none of the writer's
+        // doing.
         let rounds = [slower(1, 100, 90), slower(2, 50, 45), slower(3, 50, 44)].concat();
         assert!(close(super::kept(&rounds)[0].part, 0.9), "{rounds:?}");
     }

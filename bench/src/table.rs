@@ -1,8 +1,7 @@
 //! The table at the end of a run.
 
-use crate::goals;
+use crate::mode::Mode;
 use crate::record::Record;
-use crate::shape::Shape;
 use crate::summary::{self, Row, rate};
 use std::fmt::Write as _;
 
@@ -29,7 +28,7 @@ pub(crate) fn render(records: &[Record]) -> String {
         let _ = write!(
             text,
             "{:>7}  {:<phase_width$}  {:<target_width$}  {:>9}  {:>6.1}%  {:>8}",
-            seats(row.shape),
+            slots(row.mode),
             row.phase,
             row.target,
             rate(row.median),
@@ -57,7 +56,7 @@ fn beside(records: &[Record]) -> String {
             text,
             "{}, {}: readers keep {:.1}% of their speed beside {}",
             kept.target,
-            kept.shape,
+            kept.mode,
             kept.part * 100.0,
             kept.disturbance
         );
@@ -67,7 +66,7 @@ fn beside(records: &[Record]) -> String {
             text,
             "{}, {}: {} at {:.1} MB/s",
             written.target,
-            written.shape,
+            written.mode,
             written.phase,
             written.bytes / 1e6
         );
@@ -89,24 +88,13 @@ fn beside(records: &[Record]) -> String {
             footprint.target, footprint.bytes, footprint.thing
         );
     }
-    for end in summary::letting_go(records) {
-        let _ = writeln!(
-            text,
-            "{}, {}: {} of 1 M inodes per thread in {:.3} s (goal: {})",
-            end.target,
-            end.shape,
-            end.phase,
-            end.seconds,
-            goals::LET_GO
-        );
-    }
     text
 }
 
-fn seats(shape: Shape) -> String {
-    match shape {
-        Shape::Threads(count) => count.to_string(),
-        Shape::Processes(count) => format!("{count}p"),
+fn slots(mode: Mode) -> String {
+    match mode {
+        Mode::Threads(count) => count.to_string(),
+        Mode::Processes(count) => format!("{count}p"),
     }
 }
 
@@ -137,24 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn the_time_that_a_million_inodes_take_to_go_stands_beside_its_goal() {
-        let two = Record {
-            threads: 2,
-            ..Record::sample("mem:", "unmount", 4_000_000, 0.3)
-        };
-        let text = render(&[two]);
-        let told = "mem:, threads 2: unmount of 1 M inodes per thread in 0.150 s (goal: 0.1)\n";
-        assert!(text.ends_with(told), "{text}");
-    }
-
-    #[test]
     fn what_one_takes_is_told_below() {
         let record = Record {
             rss_bytes_per_file: Some(270.4),
             ..Record::sample("mem:", "create", 1, 1.0)
         };
         let text = render(&[record]);
-        let told = "mem: holds 270 bytes of resident memory per file\n";
-        assert!(text.ends_with(told), "{text}");
+        let shown = "mem: holds 270 bytes of resident memory per file\n";
+        assert!(text.ends_with(shown), "{text}");
     }
 }

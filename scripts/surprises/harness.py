@@ -14,7 +14,8 @@ HOLDFAST = os.environ.get("HOLDFAST", "holdfast")
 ALL = "volume mem host tmpfs"
 # Seconds that one check may take on one target.
 LIMIT = 25
-# Seconds after which a change below a mounted directory is stale. The promise is 1; the machine may be busy.
+# Seconds after which a change below a mounted directory is stale. The promise is 1; the machine may
+# be busy.
 SOON = 6
 MIB = 1 << 20
 CHECKS = []

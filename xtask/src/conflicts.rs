@@ -24,7 +24,7 @@ const PARTS: [&str; 6] = [
     "--help",
 ];
 
-/// The stores whose totals the page has, as the audit and as the page call them.
+/// The stores that the page has totals of: the name of each in the audit, and on the page.
 const STORES: [(&str, &str); 2] = [("memory", "`mem:`"), ("volume", "A volume")];
 
 /// Runs the audit with these options.

@@ -28,7 +28,7 @@ const STORES: [&str; 2] = ["mem", "volume"];
 /// The least of so many runs is taken: a run that meets a helper thread takes more instructions.
 const ROUNDS: usize = 3;
 
-/// The function whose instructions count.
+/// Callgrind counts the instructions of this function only.
 const COUNTED: &str = "--toggle-collect=*::counted";
 
 /// An operation, and how often it is carried out. More than 200 calls of `fsync` meet checkpoints.

@@ -1,7 +1,8 @@
 //! Chores of the source tree that cargo has no command for, run as `cargo xtask NAME`.
 //!
-//! `tidy` checks the rules of the house that no compiler lint covers, `budget` and `rooms` show what it counts; `conflicts` runs the
-//! conflict audit and keeps its table in the documentation; `instructions` counts instructions per operation.
+//! `tidy` checks the rules that no compiler lint covers; `budget`, `circles` and `rooms` show what
+//! it counts. `conflicts` runs the conflict audit and keeps its table in the documentation.
+//! `instructions` counts instructions per operation.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ commands:
   budget [--write]
           what is counted in the tree beside what xtask/budget.toml allows, and exit code 1 if a
           count is above; --write lowers the numbers
+  circles which imports and calls lead from a file to another one of the same circle
   rooms   which imports run back up, from a room of a crate to one above it, and how many
   conflicts [--write] [OPTIONS]
           which operations that commute touch a cache line in common? --write also puts the
@@ -35,6 +37,7 @@ fn main() -> Result<ExitCode> {
         ["tidy"] => tidy::run(&workspace_root()?),
         ["budget"] => tidy::budget(&workspace_root()?, false),
         ["budget", "--write"] => tidy::budget(&workspace_root()?, true),
+        ["circles"] => tidy::circles(&workspace_root()?),
         ["rooms"] => tidy::rooms(&workspace_root()?),
         ["instructions", rest @ ..] => instructions::run(&workspace_root()?, rest),
         ["conflicts", rest @ ..] => conflicts::run(&workspace_root()?, rest),

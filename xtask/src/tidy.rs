@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house that neither rustc nor clippy checks.
 //!
-//! Each rule is a function from the tree to findings and lives in a file of its own kind. A
-//! finding names a place and its remedy, so that nobody has to look the rule up.
+//! Each rule is a function from the tree to findings. A finding names a place and its remedy, so
+//! that its reader need not look the rule up.
 
 use std::fmt;
 use std::path::Path;
@@ -65,7 +65,6 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     for finding in &findings {
         println!("{finding}");
     }
-    println!("{}", length::summary(&tree));
     if findings.is_empty() {
         println!("tidy: {} files, no findings", tree.len());
         Ok(ExitCode::SUCCESS)
@@ -83,6 +82,12 @@ pub(crate) fn budget(root: &Path, write: bool) -> Result<ExitCode> {
 /// Prints the imports that run back up.
 pub(crate) fn rooms(root: &Path) -> Result<ExitCode> {
     print!("{}", rooms::list(&Tree::load(root)?));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the imports and calls between files of one circle.
+pub(crate) fn circles(root: &Path) -> Result<ExitCode> {
+    print!("{}", budget::circles::list(&Tree::load(root)?));
     Ok(ExitCode::SUCCESS)
 }
 

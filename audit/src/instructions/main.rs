@@ -1,7 +1,7 @@
 //! Carries out one of the core's operations a number of times, for `cargo xtask instructions`.
 //!
 //! `holdfast-instructions STORE OPERATION COUNT` prepares for [`MOST`] operations, carries out some
-//! as a warm-up and then `COUNT` in the function [`counted`], whose instructions alone count.
+//! as a warm-up and then `COUNT` in the function [`counted`]. Only its instructions count.
 
 mod operations;
 

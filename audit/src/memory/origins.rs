@@ -1,4 +1,4 @@
-//! Who allocated which block.
+//! The call stack that allocated each block.
 //!
 //! The tables have their size from the start and never grow: their memory is not mixed with that
 //! of the file system under audit. What does not fit is forgotten.
@@ -12,8 +12,8 @@ use super::Calls;
 const BLOCKS: usize = 1 << 18;
 const PLACES: usize = 1 << 12;
 
-/// On lines of its own: every allocation looks here, recorded ones too, and nobody's static shall
-/// seem to be shared because of it.
+/// Aligned to lines of its own: every allocation reads `wanted`, recorded ones too. A static of
+/// the product on the same line would seem to be shared.
 #[repr(align(128))]
 struct Notes {
     wanted: AtomicBool,
@@ -39,7 +39,7 @@ pub(crate) struct Origin {
     pub(crate) start: u64,
     /// Its length as it was asked for.
     pub(crate) size: usize,
-    /// Who asked, innermost first; empty for a block made during a recorded operation.
+    /// The callers, innermost first; empty for a block allocated during a recorded operation.
     pub(crate) calls: Vec<u64>,
 }
 

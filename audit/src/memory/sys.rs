@@ -1,4 +1,4 @@
-//! The C library's allocator, with notes on who asked for what.
+//! The C library's allocator, which notes the call stack of each allocation.
 #![expect(unsafe_code, reason = "a global allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -77,8 +77,8 @@ fn calls() -> Calls {
 /// Runs `work` as the allocator's.
 fn inside<T>(work: impl FnOnce() -> T) -> T {
     let depth = DEPTH.replace(DEPTH.get() + 1);
-    // For the signal handler of this thread: the compiler knows `malloc` and would take the
-    // store for one that nobody sees.
+    // The signal handler of this thread reads `DEPTH`. Without the fence the compiler, which knows
+    // `malloc`, may drop the store as unobserved.
     compiler_fence(Ordering::SeqCst);
     let done = work();
     compiler_fence(Ordering::SeqCst);

@@ -7,7 +7,7 @@ use holdfast_core::{EventMask, LockKind, LockOwner, LockRange, LockSpace};
 
 use super::Trait::{ChangesSpace, File, Page, Reads};
 use super::{Action, Operation};
-use crate::seat::{PAGE, Seat, XATTR};
+use crate::setup::{PAGE, Setup, XATTR};
 
 /// Telling what a file is and holds.
 pub(super) const READING: &[Operation] = &[
@@ -311,19 +311,19 @@ pub(super) const WRITING: &[Operation] = &[
     },
 ];
 
-fn read(seat: Seat, len: usize) -> Result<Action> {
-    let file = seat.open()?;
+fn read(setup: Setup, len: usize) -> Result<Action> {
+    let file = setup.open()?;
     let mut buffer = vec![0; len];
     Ok(Box::new(move || {
-        let read = seat.fs.read(&file, seat.offset(), &mut buffer)?;
+        let read = setup.fs.read(&file, setup.offset(), &mut buffer)?;
         whole(read, len)
     }))
 }
 
-fn set(seat: Seat, set: SetAttr) -> Result<Action> {
-    let node = seat.node()?;
+fn set(setup: Setup, set: SetAttr) -> Result<Action> {
+    let node = setup.node()?;
     Ok(Box::new(move || {
-        seat.fs.setattr(&seat.who, &node, &set, None).map(drop)
+        setup.fs.setattr(&setup.who, &node, &set, None).map(drop)
     }))
 }
 
@@ -336,14 +336,14 @@ fn whole(done: usize, wanted: usize) -> Result<()> {
     }
 }
 
-fn owner(seat: &Seat) -> LockOwner {
-    LockOwner(1 + seat.side as u64)
+fn owner(setup: &Setup) -> LockOwner {
+    LockOwner(1 + setup.side as u64)
 }
 
 /// The bytes of the seat's page.
-fn range(seat: &Seat) -> LockRange {
+fn range(setup: &Setup) -> LockRange {
     LockRange {
-        start: seat.offset(),
-        end: seat.offset() + PAGE - 1,
+        start: setup.offset(),
+        end: setup.offset() + PAGE - 1,
     }
 }

@@ -1,9 +1,9 @@
 //! The calls of the core, as the audit makes them.
 //!
-//! An operation is prepared and carried out apart: what it needs (a file to unlink, a handle to
-//! read from) is made beforehand by the thread that will carry it out, and what it used is
-//! dropped afterwards, so that only the call itself is recorded. A counted use or a handle that
-//! the call returns is given back within the record: users must do so too.
+//! An operation is prepared and carried out separately, so that only the call itself is recorded.
+//! The thread that will carry it out creates what it needs (a file to unlink, a handle to read
+//! from) beforehand, and drops what it used afterwards. A reference or handle that the call returns
+//! is dropped within the record, as every caller must do.
 
 mod files;
 mod names;
@@ -11,7 +11,7 @@ mod whole;
 
 use holdfast_core::types::Result;
 
-use crate::seat::Seat;
+use crate::setup::Setup;
 
 /// Something that can be carried out, once.
 pub(crate) type Action = Box<dyn FnMut() -> Result<()>>;
@@ -22,7 +22,7 @@ pub(crate) struct Operation {
     pub(crate) name: &'static str,
     traits: &'static [Trait],
     /// Makes what it needs.
-    pub(crate) prepare: fn(Seat) -> Result<Action>,
+    pub(crate) prepare: fn(Setup) -> Result<Action>,
 }
 
 /// What there is to know about an operation: with what it commutes follows from it.

@@ -143,7 +143,7 @@ pub(super) const CHANGING: &[Operation] = &[
         traits: &[Names, ChangesNames],
         prepare: |s| {
             let name = s.name("made");
-            let node = s.make(&s.spare, &s.name("linked"))?;
+            let node = s.make(&s.extra, &s.name("linked"))?;
             Ok(Box::new(move || s.fs.link(&s.who, &node, &s.dir, &name)))
         },
     },
@@ -221,7 +221,7 @@ pub(super) const CHANGING: &[Operation] = &[
             drop(s.make(&s.dir, &name)?);
             Ok(Box::new(move || {
                 let flags = RenameFlags::empty();
-                s.fs.rename(&s.who, &s.dir, &name, &s.spare, &name, flags)
+                s.fs.rename(&s.who, &s.dir, &name, &s.extra, &name, flags)
             }))
         },
     },
@@ -233,7 +233,7 @@ pub(super) const CHANGING: &[Operation] = &[
             drop(s.fs.mkdir(&s.who, &s.dir, &name, 0o755)?);
             Ok(Box::new(move || {
                 let flags = RenameFlags::empty();
-                s.fs.rename(&s.who, &s.dir, &name, &s.spare, &name, flags)
+                s.fs.rename(&s.who, &s.dir, &name, &s.extra, &name, flags)
             }))
         },
     },

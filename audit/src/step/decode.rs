@@ -49,7 +49,7 @@ enum Flow {
 }
 
 /// What an instruction touches, whatever the registers are.
-struct Shape {
+struct Decoded {
     memory: Vec<(UsedMemory, u64, bool)>,
     flow: Flow,
     /// Repeated while the counter is not zero; each round traps.
@@ -59,7 +59,7 @@ struct Shape {
 /// Decodes the instructions of this process.
 pub(crate) struct Decoder {
     memory: File,
-    shapes: HashMap<u64, Rc<Shape>>,
+    decoded: HashMap<u64, Rc<Decoded>>,
     info: InstructionInfoFactory,
 }
 
@@ -67,7 +67,7 @@ impl Decoder {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             memory: File::open("/proc/self/mem")?,
-            shapes: HashMap::new(),
+            decoded: HashMap::new(),
             info: InstructionInfoFactory::new(),
         })
     }
@@ -85,9 +85,9 @@ impl Decoder {
         let mut calls = Vec::new();
         let mut system_calls = 0;
         for step in tape.steps() {
-            let shape = self.shape(step.ip())?;
-            if !shape.repeated || step.register(Register::RCX, 0) != Some(0) {
-                for (memory, size, write) in &shape.memory {
+            let decoded = self.decoded(step.ip())?;
+            if !decoded.repeated || step.register(Register::RCX, 0) != Some(0) {
+                for (memory, size, write) in &decoded.memory {
                     let value = |register, _, _| step.register(register, tape.thread_base);
                     let address = memory
                         .virtual_address(0, value)
@@ -101,7 +101,7 @@ impl Decoder {
                     visit(step, access, &calls);
                 }
             }
-            match shape.flow {
+            match decoded.flow {
                 Flow::Call(back) => calls.push(back),
                 Flow::Return => {
                     calls.pop();
@@ -113,8 +113,8 @@ impl Decoder {
         Ok(system_calls)
     }
 
-    fn shape(&mut self, ip: u64) -> io::Result<Rc<Shape>> {
-        if let Some(known) = self.shapes.get(&ip) {
+    fn decoded(&mut self, ip: u64) -> io::Result<Rc<Decoded>> {
+        if let Some(known) = self.decoded.get(&ip) {
             return Ok(Rc::clone(known));
         }
         let mut code = [0; INSTRUCTION_BYTES];
@@ -141,14 +141,14 @@ impl Decoder {
             FlowControl::Return => Flow::Return,
             _ => Flow::Other,
         };
-        let shape = Rc::new(Shape {
+        let decoded = Rc::new(Decoded {
             memory: memory.collect(),
             flow,
             repeated: instruction.is_string_instruction()
                 && (instruction.has_rep_prefix() || instruction.has_repne_prefix()),
         });
-        self.shapes.insert(ip, Rc::clone(&shape));
-        Ok(shape)
+        self.decoded.insert(ip, Rc::clone(&decoded));
+        Ok(decoded)
     }
 }
 

@@ -1,17 +1,15 @@
-//! Processes that keep to a budget of memory, as the daemon of a mount does, while what they hold is watched.
+//! Processes that keep to a budget of memory, as the daemon of a mount does, while what they hold
+//! is watched.
 
-mod control_group;
 mod opened;
 mod resident;
 
-pub(crate) use control_group::{ControlGroup, enter};
 pub(crate) use opened::{Loads, Opened};
 pub(crate) use resident::{Seen, Watch};
 
 use anyhow::{Context, Result, anyhow};
 use holdfast_core::Memory;
 use holdfast_core::budget::{AMPLE, ReclaimThread};
-use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Resident memory may be more than the budget by this part.
@@ -61,23 +59,13 @@ impl FromStr for Bytes {
     }
 }
 
-/// The path of `volume:PATH`.
-///
-/// # Errors
-/// If it is no such target.
-pub(crate) fn volume_target(text: &str) -> Result<PathBuf> {
-    let path = text.strip_prefix("volume:").filter(|path| !path.is_empty());
-    let wrong = || anyhow!("not a target: `{text}` (known is `volume:PATH`)");
-    path.map(PathBuf::from).ok_or_else(wrong)
-}
-
 /// This process keeps to its budget for as long as this is kept.
 pub(crate) struct Kept {
     _follower: Option<ReclaimThread>,
 }
 
-/// From now on this process keeps to so many bytes, and counts what it has resident beside what file systems hold, as the
-/// daemon of a mount does. Without a number it takes what it likes.
+/// From now on this process keeps to so many bytes, and counts what it has resident beside what
+/// file systems hold, as the daemon of a mount does. Without a number it takes what it likes.
 ///
 /// # Errors
 /// If the process cannot be followed.

@@ -1,4 +1,4 @@
-//! A volume that is open in this process, with counts of what is asked of its store and of its device.
+//! A volume that is open in this process, with counts of what is asked of its store.
 
 use anyhow::{Context, Result};
 use holdfast_core::store::{
@@ -6,17 +6,15 @@ use holdfast_core::store::{
     SpaceReport, SpaceRun, WalkInodes, Writes,
 };
 use holdfast_core::{FileSystem, Memory, Options, Store};
-use holdfast_device::{BlockDevice, FileDevice, FileOptions, ReadRequest, WriteRequest};
+use holdfast_device::{Access, BlockDevice, FileDevice};
 use holdfast_types::{Ino, Result as Answer};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A volume and its file system.
 pub(crate) struct Opened {
-    device: Arc<CountedReads>,
     store: Arc<VolumeStore>,
     fs: FileSystem,
 }
@@ -27,7 +25,7 @@ impl Opened {
     /// # Errors
     /// If the image is there already, or cannot be made; those of the volume.
     pub(crate) fn make(image: &Path, bytes: u64, options: Options) -> Result<Self> {
-        let device = FileDevice::create(image, bytes, FileOptions::default());
+        let device = FileDevice::create(image, bytes);
         let device: Arc<dyn BlockDevice> = Arc::new(device.context("cannot make the image")?);
         holdfast_volume::format(&device, &FormatOptions::default())
             .context("cannot make the volume")?;
@@ -39,32 +37,19 @@ impl Opened {
     /// # Errors
     /// Those of the image and of the volume.
     pub(crate) fn open(image: &Path, options: Options) -> Result<Self> {
-        let device = FileDevice::open(image, FileOptions::default());
+        let device = FileDevice::open(image, Access::ReadWrite);
         Self::on(Arc::new(device.context("cannot open the image")?), options)
     }
 
-    fn on(below: Arc<dyn BlockDevice>, options: Options) -> Result<Self> {
-        let device = Arc::new(CountedReads {
-            below,
-            requests: AtomicU64::new(0),
-            waits: AtomicU64::new(0),
-        });
-        let store = Arc::new(VolumeStore::open(device.clone(), &OpenOptions::default())?);
+    fn on(device: Arc<dyn BlockDevice>, options: Options) -> Result<Self> {
+        let store = Arc::new(VolumeStore::open(device, &OpenOptions::default())?);
         let counted = Arc::new(CountedLoads(store.clone()));
         let fs = FileSystem::new(counted, options)?;
-        Ok(Self { device, store, fs })
+        Ok(Self { store, fs })
     }
 
     pub(crate) fn fs(&self) -> &FileSystem {
         &self.fs
-    }
-
-    /// What was read of the device so far.
-    pub(crate) fn reads(&self) -> Reads {
-        Reads {
-            requests: self.device.requests.load(Relaxed),
-            waits: self.device.waits.load(Relaxed),
-        }
     }
 
     /// Ends it.
@@ -74,64 +59,6 @@ impl Opened {
     pub(crate) fn close(self) -> Result<()> {
         self.fs.close()?;
         self.store.close().context("cannot close the volume")
-    }
-}
-
-/// Reads of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reads {
-    /// Each range that was read.
-    pub(crate) requests: u64,
-    /// The same, a batch of them once: how often a reader waited.
-    pub(crate) waits: u64,
-}
-
-impl Reads {
-    /// Those since then.
-    pub(crate) fn since(self, before: Self) -> Self {
-        Self {
-            requests: self.requests - before.requests,
-            waits: self.waits - before.waits,
-        }
-    }
-}
-
-/// A device that counts reads. Relaxed: the counts publish nothing.
-#[derive(Debug)]
-struct CountedReads {
-    below: Arc<dyn BlockDevice>,
-    requests: AtomicU64,
-    waits: AtomicU64,
-}
-
-impl CountedReads {
-    fn count(&self, requests: usize) {
-        self.requests.fetch_add(requests as u64, Relaxed);
-        self.waits.fetch_add(u64::from(requests > 0), Relaxed);
-    }
-}
-
-impl BlockDevice for CountedReads {
-    holdfast_device::pass_on!(
-        below: describe, size, alignment, is_read_only, cache_identity, room, flush, discard, resize, prefetch
-    );
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> holdfast_device::Result<()> {
-        self.count(1);
-        self.below.read(offset, buf)
-    }
-
-    fn read_batch(&self, requests: &mut [ReadRequest<'_>]) -> holdfast_device::Result<()> {
-        self.count(requests.len());
-        self.below.read_batch(requests)
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8]) -> holdfast_device::Result<()> {
-        self.below.write(offset, bytes)
-    }
-
-    fn write_batch(&self, requests: &[WriteRequest<'_>]) -> holdfast_device::Result<()> {
-        self.below.write_batch(requests)
     }
 }
 
@@ -249,16 +176,13 @@ mod tests {
         volume.close().expect("closed");
         let volume = Opened::open(&image, Options::default()).expect("opened");
         let look = || {
-            let (loads, reads) = (Loads::of_this_thread(), volume.reads());
+            let loads = Loads::of_this_thread();
             let path = b"/file";
             (volume.fs().stat_at(&who, &volume.fs().root(), path, true)).expect("there");
-            let reads = volume.reads().since(reads);
-            assert!(reads.waits <= reads.requests);
-            (Loads::of_this_thread() - loads, reads.requests)
+            Loads::of_this_thread() - loads
         };
-        let (loads, _) = look();
-        assert!(loads > 0, "it came from the store");
-        assert_eq!(look(), (0, 0), "it is in memory");
+        assert!(look() > 0, "it came from the store");
+        assert_eq!(look(), 0, "it is in memory");
         std::thread::scope(|scope| {
             let other = scope.spawn(Loads::of_this_thread).join().expect("thread");
             assert_eq!(other, 0);

@@ -1,7 +1,8 @@
 //! What is resident of this process, ten times a second.
 //!
-//! `statm` is read, not the rollup of the mappings: that one walks page tables under the lock that page faults take, for
-//! 10 ms and more where gibibytes are resident. On a few processors its counters lag behind by a few hundred KiB.
+//! `statm` is read, not the rollup of the mappings: that one walks page tables under the lock that
+//! page faults take, for 10 ms and more where gibibytes are resident. On a few processors its
+//! counters lag behind by a few hundred KiB.
 
 use crate::process::Process;
 use anyhow::{Context, Result};
@@ -32,11 +33,6 @@ impl Seen {
         let mut later = self.held[self.held.len() / 2..].to_vec();
         later.sort_unstable();
         later.get(later.len() / 2).copied().unwrap_or(0)
-    }
-
-    /// The most objects that were held at any time.
-    pub(crate) fn held_most(&self) -> u64 {
-        self.held.iter().copied().max().unwrap_or(0)
     }
 }
 
@@ -126,6 +122,5 @@ mod tests {
             ..Seen::default()
         };
         assert_eq!((seen.held(), Seen::default().held()), (7, 0));
-        assert_eq!((seen.held_most(), Seen::default().held_most()), (900, 0));
     }
 }

@@ -1,15 +1,12 @@
 //! The null file system: it answers every request, without a lock, an allocation or a memory of
 //! what was asked before. Nothing that does more can be faster on the same transport.
 //!
-//! *Invariants.* What a name means is in the name: one that begins with `n` does not exist, one
-//! with `d` is a directory, all others are regular files; making or removing it changes nothing.
-//! An inode number is a hash of parent and name, with a bit that tells a directory.
+//! *Invariants.* The first byte of a name determines its type: `n` does not exist, `d` is a
+//! directory, all others are regular files. Creating or removing a name changes nothing. An inode
+//! number is a hash of parent and name, with a bit that marks a directory.
 
-use holdfast_fuse::wire::{
-    CreateRequest, DirPlusSink, DirSink, OpenReply, OpenRequest, ReadRequest, SetAttrRequest,
-    WriteRequest,
-};
-use holdfast_fuse::{Context, Opened, Operations};
+use holdfast_fuse::wire::{DirSink, OpenReply, ReadRequest, Request};
+use holdfast_fuse::{Answer, Context, Opened, Operations};
 use holdfast_types::{Attr, Errno, FileType, Ino, Result, StatFs, Time};
 
 /// Length of every regular file.
@@ -63,89 +60,46 @@ fn attr(ino: Ino) -> Attr {
 }
 
 impl Operations for Null {
-    fn lookup(&self, _: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
-        match name.first() {
-            Some(b'n') => Err(Errno::ENOENT),
-            first => Ok(attr(number(parent, name, first == Some(&b'd')))),
-        }
+    fn answer(&self, _: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        Ok(match request {
+            Request::Lookup { name } => match name.first() {
+                Some(b'n') => return Err(Errno::ENOENT),
+                first => Answer::Entry(attr(number(ino, name, first == Some(&b'd')))),
+            },
+            Request::GetAttr | Request::SetAttr(_) => Answer::Attr(attr(ino)),
+            Request::StatX => Answer::StatX(attr(ino)),
+            Request::Mkdir { name, .. } => Answer::Entry(attr(number(ino, name, true))),
+            Request::Open(_) | Request::OpenDir(_) => Answer::Opened(OPENED),
+            Request::Create(create) => {
+                Answer::Created(attr(number(ino, create.name, false)), OPENED)
+            }
+            Request::Write(write) => Answer::Written(write.data.len()),
+            // FLUSH is answered as by a file system that serves locks, so that a close takes as
+            // many requests as with Holdfast.
+            Request::Unlink { .. }
+            | Request::Rmdir { .. }
+            | Request::Flush { .. }
+            | Request::Release(_) => Answer::Done,
+            Request::StatFs => Answer::StatFs(StatFs {
+                block_size: 4096,
+                blocks: 1 << 20,
+                blocks_free: 1 << 20,
+                blocks_available: 1 << 20,
+                files: 1 << 20,
+                files_free: 1 << 20,
+                name_max: 255,
+            }),
+            _ => return Err(Errno::ENOSYS),
+        })
     }
 
-    fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
-        Ok(attr(ino))
-    }
-
-    fn setattr(&self, _: &Context<'_>, ino: Ino, _: &SetAttrRequest) -> Result<Attr> {
-        Ok(attr(ino))
-    }
-
-    fn mkdir(&self, _: &Context<'_>, parent: Ino, name: &[u8], _: u32) -> Result<Attr> {
-        Ok(attr(number(parent, name, true)))
-    }
-
-    fn unlink(&self, _: &Context<'_>, _: Ino, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn rmdir(&self, _: &Context<'_>, _: Ino, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn open(&self, _: &Context<'_>, _: Ino, _: &OpenRequest) -> Result<Opened> {
-        Ok(OPENED)
-    }
-
-    fn create(
-        &self,
-        _: &Context<'_>,
-        parent: Ino,
-        request: &CreateRequest<'_>,
-    ) -> Result<(Attr, Opened)> {
-        Ok((attr(number(parent, request.name, false)), OPENED))
-    }
-
-    /// The bytes are those of some earlier request: even filling them would be work.
-    fn read(&self, _: &Context<'_>, _: Ino, _: &ReadRequest, out: &mut [u8]) -> Result<usize> {
+    /// The bytes are those of an earlier request: even filling them would be work.
+    fn read(&self, _: Ino, _: &ReadRequest, out: &mut [u8]) -> Result<usize> {
         Ok(out.len())
-    }
-
-    fn write(&self, _: &Context<'_>, _: Ino, request: &WriteRequest<'_>) -> Result<usize> {
-        Ok(request.data.len())
-    }
-
-    /// Answered as a file system must that serves locks, so that closing is as many requests as
-    /// with ours.
-    fn flush(&self, _: &Context<'_>, _: Ino, _: u64, _: u64) -> Result<()> {
-        Ok(())
-    }
-
-    fn opendir(&self, _: &Context<'_>, _: Ino, _: &OpenRequest) -> Result<Opened> {
-        Ok(OPENED)
     }
 
     fn readdir(&self, _: &Context<'_>, _: Ino, _: &ReadRequest, _: &mut DirSink<'_>) -> Result<()> {
         Ok(())
-    }
-
-    fn readdirplus(
-        &self,
-        _: &Context<'_>,
-        _: Ino,
-        _: &ReadRequest,
-        _: &mut DirPlusSink<'_>,
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn statfs(&self, _: &Context<'_>, _: Ino) -> Result<StatFs> {
-        Ok(StatFs {
-            block_size: 4096,
-            blocks: 1 << 20,
-            blocks_free: 1 << 20,
-            blocks_available: 1 << 20,
-            files: 1 << 20,
-            files_free: 1 << 20,
-            name_max: 255,
-        })
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Longer than anything is measured.
 const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
-/// Answers of a slow host that are under way at once: more than anybody asks for.
+/// Answers of a slow host that are under way at once: more than any client asks for.
 const SLOW_THREADS: usize = 256;
 
 /// Mount a file system for measuring, until standard input ends
@@ -106,7 +106,8 @@ impl MountHow {
         arguments
     }
 
-    /// Nothing is believed for any time, so that each call is a request; what a slow host tells is, so that it is asked once.
+    /// Nothing is believed for any time, so that each call is a request; what a slow host tells is,
+    /// so that it is asked once.
     fn config(self, kind: Kind) -> Config {
         let mut config = Config {
             transport: match self.transport {
@@ -176,7 +177,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     }
     let gentle = session.unmount(UmountFlags::default());
     if gentle.is_err() {
-        // Somebody still stands in it; the measuring is over all the same.
+        // A process still uses the mount; the measurement is over all the same.
         session.unmount(UmountFlags {
             lazy: true,
             force: true,

@@ -1,14 +1,15 @@
-//! A host that answers slowly: one directory of many small files, and as many in a tree of small directories, of which the kernel learns
-//! nothing without asking.
+//! A host that answers slowly: one directory of many small files, and as many in a tree of small
+//! directories, of which the kernel learns nothing without asking.
 //!
-//! *Invariants.* Each LOOKUP, GETATTR and READDIR takes the delay, however many are under way, as on a network's file
-//! system; a listing tells names alone. What was told is valid as long as the mount: so a stat costs one delay, and a fresh
-//! mount has nothing in memory. What a name means is in the name.
+//! *Invariants.* Each LOOKUP, GETATTR and READDIR takes the delay, however many are under way, as
+//! on a network's file system; a listing tells names alone. What was told is valid as long as the
+//! mount: so a stat costs one delay, and a fresh mount has nothing in memory. What a name means is
+//! in the name.
 
 use crate::chance::{name, number_of};
 use crate::workloads::listing::cold::{FILES, SMALL, TREE};
-use holdfast_fuse::wire::{DirSink, ReadRequest};
-use holdfast_fuse::{Context, Operations};
+use holdfast_fuse::wire::{DirSink, ReadRequest, Request};
+use holdfast_fuse::{Answer, Context, Operations};
 use holdfast_types::{Attr, Errno, FileType, Ino, Result, StatFs, Time};
 use std::thread::sleep;
 use std::time::Duration;
@@ -18,7 +19,8 @@ pub(crate) const FILE_BYTES: u64 = 1000;
 
 const FILES_INO: Ino = Ino(2);
 const TREE_INO: Ino = Ino(3);
-/// The number of the first file of the directory; of the first small directory; of the first file in one of those.
+/// The number of the first file of the directory; of the first small directory; of the first file
+/// in one of those.
 const FILE: u64 = 1 << 32;
 const DIR: u64 = 2 << 32;
 const IN_TREE: u64 = 3 << 32;
@@ -109,9 +111,8 @@ impl SlowHost {
     }
 }
 
-impl Operations for SlowHost {
-    fn lookup(&self, _: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
-        sleep(self.delay);
+impl SlowHost {
+    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Attr> {
         let dir = self.is(parent)?;
         let at = match dir {
             Is::Root => u64::from(name == TREE.as_bytes()),
@@ -126,10 +127,35 @@ impl Operations for SlowHost {
             _ => Err(Errno::ENOENT),
         }
     }
+}
 
-    fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
-        sleep(self.delay);
-        self.attr(ino)
+impl Operations for SlowHost {
+    fn answer(&self, _: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        Ok(match request {
+            Request::Lookup { name } => {
+                sleep(self.delay);
+                Answer::Entry(self.lookup(ino, name)?)
+            }
+            Request::GetAttr => {
+                sleep(self.delay);
+                Answer::Attr(self.attr(ino)?)
+            }
+            Request::StatX => {
+                sleep(self.delay);
+                Answer::StatX(self.attr(ino)?)
+            }
+            Request::Release(_) => Answer::Done,
+            Request::StatFs => Answer::StatFs(StatFs {
+                block_size: 4096,
+                blocks: self.files,
+                blocks_free: 0,
+                blocks_available: 0,
+                files: self.files,
+                files_free: 0,
+                name_max: 255,
+            }),
+            _ => return Err(Errno::ENOSYS),
+        })
     }
 
     fn readdir(
@@ -148,18 +174,6 @@ impl Operations for SlowHost {
             }
         }
         Ok(())
-    }
-
-    fn statfs(&self, _: &Context<'_>, _: Ino) -> Result<StatFs> {
-        Ok(StatFs {
-            block_size: 4096,
-            blocks: self.files,
-            blocks_free: 0,
-            blocks_available: 0,
-            files: self.files,
-            files_free: 0,
-            name_max: 255,
-        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Memory that a virtual machine's host has taken back.
 //!
-//! A guest with a balloon that reports free pages (`VIRTIO_BALLOON_F_REPORTING`) gives its host every free piece of
-//! 2 MiB within some seconds, and gets it back page by page at the first touch: 12 µs for each page of 4 KiB where a
-//! page that is there costs 0.2 to 0.7. What a phase takes then tells how long ago somebody last used the memory that it
-//! happens to get: making a file in memory took 230 or 680 ns by nothing else. So as much as the phase may
-//! need is touched just before it, and given back: for every target alike.
+//! A guest with a balloon that reports free pages (`VIRTIO_BALLOON_F_REPORTING`) returns each free
+//! extent of 2 MiB to its host within seconds. It gets the memory back page by page, at the first
+//! touch: 12 µs for each page of 4 KiB, against 0.2 to 0.7 for a page that is present. Creating a
+//! file in memory took 230 or 680 ns for this reason alone. So the memory that a phase may need is
+//! touched just before the phase and freed again, for every target alike.
 
 mod sys;
 
@@ -15,11 +15,12 @@ use std::path::Path;
 /// Where control groups are found.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Lets the machine have so many bytes of free memory at hand: half of what is free at most, and of what the process may
-/// still take. Where there is no such host, it costs the zeroing of that memory, and changes nothing.
-pub(crate) fn at_hand(bytes: u64) {
-    let told = sysinfo();
-    let free = told.freeram as u64 * u64::from(told.mem_unit).max(1);
+/// Lets the machine have so many bytes of free memory at hand: half of what is free at most, and of
+/// what the process may still take. Where there is no such host, it costs the zeroing of that
+/// memory, and changes nothing.
+pub(crate) fn populate(bytes: u64) {
+    let info = sysinfo();
+    let free = info.freeram as u64 * u64::from(info.mem_unit).max(1);
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let free = free.min(left_by_groups(Path::new(GROUPS), &own));
     let bytes = usize::try_from(bytes.min(free / 2)).unwrap_or(0);
@@ -30,7 +31,8 @@ pub(crate) fn at_hand(bytes: u64) {
     }
 }
 
-/// What the control groups of a process leave it to take: `own` is how the kernel names them (cgroups(7), version 2).
+/// What the control groups of a process leave it to take: `own` is how the kernel names them
+/// (cgroups(7), version 2).
 fn left_by_groups(groups: &Path, own: &str) -> u64 {
     let named = own.lines().find_map(|line| line.strip_prefix("0::/"));
     let number = |path: &Path, file| -> Option<u64> {
@@ -51,6 +53,7 @@ fn left_by_groups(groups: &Path, own: &str) -> u64 {
 mod tests {
     use super::*;
     use crate::process::Process;
+    use holdfast_testkit::alone::alone;
 
     #[test]
     fn the_narrowest_of_the_groups_above_says_what_is_left() {
@@ -74,15 +77,19 @@ mod tests {
 
     #[test]
     fn what_was_touched_is_free_again() {
+        // Other tests of the process take memory meanwhile.
+        if !alone("lent::tests::what_was_touched_is_free_again") {
+            return;
+        }
         let before = Process::Own.rss_bytes().expect("told");
-        at_hand(64 << 20);
+        populate(64 << 20);
         let after = Process::Own.rss_bytes().expect("told");
         assert!(after < before + (32 << 20), "{before} then {after}");
     }
 
     #[test]
     fn more_than_there_is_and_nothing_at_all_are_asked_for_in_vain() {
-        at_hand(0);
+        populate(0);
         assert!(sys::touch(usize::MAX).is_err());
         sys::touch(1).expect("a page");
     }

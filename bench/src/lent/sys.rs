@@ -1,13 +1,14 @@
 //! Mapping memory, to touch it.
 //!
-//! *Invariants.* The mapping is a new one of nobody else, nothing keeps its address, and it ends where it began.
+//! *Invariants.* The mapping is new and private to [`touch`], which unmaps it before it returns.
 #![expect(unsafe_code, reason = "memory mappings have no safe wrapper")]
 
 use rustix::io::Result;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr;
 
-/// Takes so many bytes from the kernel, every page of them, in large pages where it has them; gives them back.
+/// Takes so many bytes from the kernel, every page of them, in large pages where it has them; gives
+/// them back.
 ///
 /// # Errors
 /// What mmap(2) and madvise(2) say: before Linux 5.14, that it cannot.

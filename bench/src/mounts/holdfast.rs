@@ -35,13 +35,13 @@ pub(crate) struct Holdfast {
 
 /// What a daemon tells of itself; there is more, which is of no interest here.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Told {
+pub(super) struct Info {
     pub(super) pid: u32,
     pub(super) transport: String,
     requests: BTreeMap<String, u64>,
 }
 
-impl Told {
+impl Info {
     /// Requests so far, forgets left out: those come when the kernel finds time.
     pub(super) fn requests(&self) -> u64 {
         let asked = self
@@ -116,7 +116,8 @@ impl Holdfast {
         command
     }
 
-    /// Unmounts what is mounted there, and waits for the daemon's end; `lazily`: when its last user has gone.
+    /// Unmounts what is mounted there, and waits for the daemon's end; `lazily`: when its last user
+    /// has gone.
     pub(crate) fn unmount(&self, point: &Path, lazily: bool) -> Command {
         let mut command = self.command("umount");
         command.args(lazily.then_some("--lazy")).arg(point);
@@ -128,7 +129,7 @@ impl Holdfast {
 ///
 /// # Errors
 /// If it gives no answer, or one that makes no sense.
-pub(super) fn ask(point: &Path) -> Result<Told> {
+pub(super) fn ask(point: &Path) -> Result<Info> {
     let mut value = vec![0; VALUE_MAX];
     let length = rustix::fs::getxattr(point, INFO_XATTR, &mut value[..])
         .with_context(|| format!("the daemon of {} does not answer", point.display()))?;
@@ -156,7 +157,7 @@ mod tests {
     fn forgets_are_no_requests() {
         let text = r#"{"pid": 7, "transport": "uring", "more": [], "requests":
                        {"LOOKUP": 3, "FORGET": 10, "BATCH_FORGET": 2, "READ": 4}}"#;
-        let told: Told = serde_json::from_str(text).expect("told");
-        assert_eq!((told.pid, told.requests()), (7, 7));
+        let info: Info = serde_json::from_str(text).expect("told");
+        assert_eq!((info.pid, info.requests()), (7, 7));
     }
 }

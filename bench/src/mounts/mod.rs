@@ -1,8 +1,9 @@
-//! File systems that a run makes, mounts, and takes away again: ours, and the kernel's on loop devices.
+//! File systems that a run makes, mounts, and takes away again: ours, and the kernel's on loop
+//! devices.
 //!
-//! *Invariants.* An image is a new file, never one that was there. What was mounted is unmounted and what was made is
-//! removed when a [`Place`] is dropped, also when the run failed or was interrupted; a mount point is only ever
-//! removed as the empty directory that it was.
+//! *Invariants.* An image is a new file, never one that was there. Dropping a [`Place`] unmounts
+//! and removes what it made, also when the run failed or was interrupted. A mount point is removed
+//! only as an empty directory.
 
 mod holdfast;
 mod kernel;

@@ -1,7 +1,7 @@
 //! One target while it is measured: made, mounted, cold and warm, and gone again.
 
 use super::Mountable;
-use super::holdfast::{Holdfast, Told, ask};
+use super::holdfast::{Holdfast, Info, ask};
 use super::kernel;
 use crate::commands;
 use crate::process::Process;
@@ -15,8 +15,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often an unmount is tried that finds somebody in the mount: what a program's last thread held goes a moment
-/// after the program.
+/// How often a busy mount is unmounted again: the kernel releases what a program's last thread held
+/// a moment after the program has ended.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -96,24 +96,24 @@ impl<'h> Place<'h> {
 
     /// A new, sparse file.
     fn make_image(&mut self, image: &Path, need: Need) -> Result<()> {
-        let told = || format!("cannot make the image {}", image.display());
+        let what = || format!("cannot make the image {}", image.display());
         let folder = match image.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        let space = statvfs(folder).with_context(told)?;
+        let space = statvfs(folder).with_context(what)?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
         ensure!(
             free >= need.bytes,
             "{}: {} MiB are free there, and {} are needed: put the image elsewhere, or take a smaller tree",
-            told(),
+            what(),
             free >> 20,
             need.bytes >> 20
         );
         let made = OpenOptions::new().write(true).create_new(true).open(image);
-        let made = made.with_context(told)?;
+        let made = made.with_context(what)?;
         self.image = Some(image.to_owned());
-        made.set_len(need.image()).with_context(told)
+        made.set_len(need.image()).with_context(what)
     }
 
     fn run(&self, command: &mut Command) -> Result<()> {
@@ -177,20 +177,21 @@ impl<'h> Place<'h> {
             .expect("mounted, or a folder")
     }
 
-    /// Makes everything durable that was done in it. The kernel does not pass syncfs(2) on to a mount of ours, but a
-    /// sync of any of its directories makes everything durable.
+    /// Makes everything durable that was done in it. The kernel does not pass syncfs(2) on to a
+    /// mount of ours, but a sync of any of its directories makes everything durable.
     ///
     /// # Errors
     /// If that fails.
     pub(crate) fn sync(&self) -> Result<()> {
-        let told = || format!("cannot sync {}", self.target);
-        let root = File::open(self.root()).with_context(told)?;
-        syncfs(&root).with_context(told)?;
-        fsync(&root).with_context(told)
+        let what = || format!("cannot sync {}", self.target);
+        let root = File::open(self.root()).with_context(what)?;
+        syncfs(&root).with_context(what)?;
+        fsync(&root).with_context(what)
     }
 
-    /// Lets nothing of it be in memory, the pages of its image included: unmounts it, drops the host's caches, and
-    /// mounts it again. A directory that was there already is only dropped from the host's caches.
+    /// Lets nothing of it be in memory, the pages of its image included: unmounts it, drops the
+    /// host's caches, and mounts it again. A directory that was there already is only dropped from
+    /// the host's caches.
     ///
     /// # Errors
     /// If it is in use; without the right to drop caches.
@@ -210,7 +211,7 @@ impl<'h> Place<'h> {
     }
 
     /// What our daemon tells; nothing if it is not ours.
-    fn told(&self) -> Result<Option<Told>> {
+    fn info(&self) -> Result<Option<Info>> {
         let ours = self.target.is_ours();
         ours.then(|| ask(self.root())).transpose()
     }
@@ -220,7 +221,7 @@ impl<'h> Place<'h> {
     /// # Errors
     /// If it does not answer.
     pub(crate) fn requests(&self) -> Result<Option<u64>> {
-        Ok(self.told()?.map(|told| told.requests()))
+        Ok(self.info()?.map(|info| info.requests()))
     }
 
     /// How requests come to our daemon.
@@ -228,7 +229,7 @@ impl<'h> Place<'h> {
     /// # Errors
     /// If it does not answer.
     pub(crate) fn transport(&self) -> Result<Option<String>> {
-        Ok(self.told()?.map(|told| told.transport))
+        Ok(self.info()?.map(|info| info.transport))
     }
 
     /// Our daemon.
@@ -236,13 +237,13 @@ impl<'h> Place<'h> {
     /// # Errors
     /// If it does not answer.
     pub(crate) fn daemon(&self) -> Result<Option<Process>> {
-        Ok(self.told()?.map(|told| Process::Other(told.pid)))
+        Ok(self.info()?.map(|info| Process::Other(info.pid)))
     }
 
     /// Unmounts it and removes what was made.
     ///
     /// # Errors
-    /// If somebody uses it, or what was made cannot be removed.
+    /// If it is in use, or what was made cannot be removed.
     pub(crate) fn close(mut self) -> Result<()> {
         if let Some(folder) = self.folder.take() {
             return folder.close();
@@ -264,7 +265,8 @@ impl<'h> Place<'h> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        // What is mounted there is asked of the kernel: a mount may have failed, and so may an unmount.
+        // What is mounted there is asked of the kernel: a mount may have failed, and so may an
+        // unmount.
         if let Some(path) = &self.point
             && matches!(mounted_at(path), Ok(Some(_)))
         {

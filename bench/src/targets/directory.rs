@@ -38,12 +38,6 @@ impl DirectoryTree {
         let root = File::open(folder.path())?;
         Ok(Self { folder, root })
     }
-
-    /// Leaves all that is in it: its file system goes as a whole.
-    pub(crate) fn leave(self) {
-        drop(self.root);
-        self.folder.leave();
-    }
 }
 
 impl Tree for DirectoryTree {
@@ -76,18 +70,18 @@ fn below(path: &CStr) -> &CStr {
 }
 
 #[inline]
-fn told<T>(result: io::Result<T>) -> Result<T, Errno> {
+fn checked<T>(result: io::Result<T>) -> Result<T, Errno> {
     result.map_err(|error| Errno::from_raw(error.raw_os_error()))
 }
 
 impl Session for DirectorySession<'_> {
     fn make_dir(&mut self, path: &CStr) -> Result<(), Errno> {
-        told(mkdirat(self.root, below(path), Mode::from_raw_mode(0o755)))
+        checked(mkdirat(self.root, below(path), Mode::from_raw_mode(0o755)))
     }
 
     fn create(&mut self, path: &CStr) -> Result<(), Errno> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        told(openat(
+        checked(openat(
             self.root,
             below(path),
             flags,
@@ -97,25 +91,25 @@ impl Session for DirectorySession<'_> {
     }
 
     fn stat(&mut self, path: &CStr) -> Result<(), Errno> {
-        black_box(told(statat(self.root, below(path), AtFlags::empty()))?);
+        black_box(checked(statat(self.root, below(path), AtFlags::empty()))?);
         Ok(())
     }
 
     fn open(&mut self, path: &CStr) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        told(openat(self.root, below(path), flags, Mode::empty())).map(drop)
+        checked(openat(self.root, below(path), flags, Mode::empty())).map(drop)
     }
 
     fn walk(&mut self, path: &CStr) -> Result<u64, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = told(openat(self.root, below(path), flags, Mode::empty()))?;
+        let dir = checked(openat(self.root, below(path), flags, Mode::empty()))?;
         let mut listing = RawDir::new(&dir, &mut self.listing);
         let mut entries = 0;
         while let Some(entry) = listing.next() {
-            let entry = told(entry)?;
+            let entry = checked(entry)?;
             let name = entry.file_name();
             if name != c"." && name != c".." {
-                black_box(told(statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?);
+                black_box(checked(statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?);
                 entries += 1;
             }
         }
@@ -124,7 +118,7 @@ impl Session for DirectorySession<'_> {
 
     fn chmod(&mut self, path: &CStr) -> Result<(), Errno> {
         let mode = Mode::from_raw_mode(0o600);
-        told(chmodat(self.root, below(path), mode, AtFlags::empty()))
+        checked(chmodat(self.root, below(path), mode, AtFlags::empty()))
     }
 
     fn bulkstat(&mut self, part: usize, parts: usize) -> Result<u64, Errno> {
@@ -132,7 +126,7 @@ impl Session for DirectorySession<'_> {
     }
 
     fn sync(&mut self) -> Result<(), Errno> {
-        told(syncfs(self.root))
+        checked(syncfs(self.root))
     }
 
     fn chill(&mut self) -> Result<(), Errno> {
@@ -141,11 +135,11 @@ impl Session for DirectorySession<'_> {
     }
 
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {
-        told(unlinkat(self.root, below(path), AtFlags::empty()))
+        checked(unlinkat(self.root, below(path), AtFlags::empty()))
     }
 
     fn remove_dir(&mut self, path: &CStr) -> Result<(), Errno> {
-        told(unlinkat(self.root, below(path), AtFlags::REMOVEDIR))
+        checked(unlinkat(self.root, below(path), AtFlags::REMOVEDIR))
     }
 }
 
@@ -159,7 +153,7 @@ impl Io for DirectorySession<'_> {
             OpenHow::Append => OFlags::WRONLY | OFlags::APPEND,
             OpenHow::Read => OFlags::RDONLY,
         };
-        told(openat(
+        checked(openat(
             self.root,
             below(path),
             flags | OFlags::CLOEXEC,
@@ -169,32 +163,32 @@ impl Io for DirectorySession<'_> {
 
     #[inline]
     fn read_at(&mut self, file: &OwnedFd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        told(pread(file, buffer, offset))
+        checked(pread(file, buffer, offset))
     }
 
     #[inline]
     fn write_at(&mut self, file: &OwnedFd, offset: u64, data: &[u8]) -> Result<usize, Errno> {
-        told(pwrite(file, data, offset))
+        checked(pwrite(file, data, offset))
     }
 
     #[inline]
     fn append(&mut self, file: &OwnedFd, data: &[u8]) -> Result<usize, Errno> {
-        told(write(file, data))
+        checked(write(file, data))
     }
 
     fn set_size(&mut self, file: &OwnedFd, size: u64) -> Result<(), Errno> {
-        told(ftruncate(file, size))
+        checked(ftruncate(file, size))
     }
 
     fn fsync(&mut self, file: &OwnedFd) -> Result<(), Errno> {
-        told(fsync(file))
+        checked(fsync(file))
     }
 
     fn extents(&mut self, file: &OwnedFd) -> Result<Option<u64>, Errno> {
         match extents(file) {
             // tmpfs and others have no such call.
             Err(Errno::EOPNOTSUPP | Errno::ENOTTY) => Ok(None),
-            told => told.map(Some),
+            checked => checked.map(Some),
         }
     }
 }

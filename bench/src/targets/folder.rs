@@ -11,7 +11,7 @@ pub(crate) struct Parent {
     _made: Option<Made>,
 }
 
-/// A directory to be removed, if nobody put anything else there.
+/// A directory to be removed when it is empty.
 struct Made(PathBuf);
 
 impl Drop for Made {
@@ -29,7 +29,7 @@ impl Parent {
         let made = match fs::symlink_metadata(path) {
             Ok(_) => None,
             Err(_) => {
-                fs::create_dir(path).with_context(|| told(path))?;
+                fs::create_dir(path).with_context(|| cannot_use(path))?;
                 Some(Made(path.to_owned()))
             }
         };
@@ -52,18 +52,13 @@ impl Folder {
             .prefix("holdfast-bench-")
             .tempdir_in(parent);
         Ok(Self {
-            own: own.with_context(|| told(parent))?,
+            own: own.with_context(|| cannot_use(parent))?,
         })
     }
 
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         self.own.path()
-    }
-
-    /// Leaves it as it is: its file system goes as a whole.
-    pub(crate) fn leave(self) {
-        let _ = self.own.keep();
     }
 
     /// Removes it with its content.
@@ -78,7 +73,7 @@ impl Folder {
     }
 }
 
-fn told(path: &Path) -> String {
+fn cannot_use(path: &Path) -> String {
     format!("cannot use {}", path.display())
 }
 
@@ -103,8 +98,6 @@ mod tests {
         fs::create_dir(&path).expect("made");
         drop(Parent::ready(&path).expect("there"));
         assert!(path.exists(), "it was there before");
-        Folder::fresh_in(&path).expect("made").leave();
-        assert_eq!(fs::read_dir(&path).expect("listed").count(), 1);
         assert!(Parent::ready(&place.path().join("no/such")).is_err());
         assert!(Folder::fresh_in(&place.path().join("no")).is_err());
     }

@@ -3,29 +3,18 @@
 use super::volume::Image;
 use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
-use holdfast_core::{Bulkstat, FileSystem, MemoryLimits, Node, OpenFile, Options, Shutdown, Visit};
+use holdfast_core::{Bulkstat, FileSystem, MemoryLimits, Node, OpenFile, Options, Visit};
 use holdfast_types::{Caller, Errno, OpenFlags, SetAttr};
 use std::ffi::CStr;
 use std::hint::black_box;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A file system of its own.
 pub(crate) struct MemoryTree {
-    /// Until it is unmounted.
+    /// `None` while `chill` opens the volume again, and after `close`.
     fs: Mutex<Option<FileSystem>>,
-    /// Once it is being unmounted.
-    end: Mutex<Option<End>>,
     /// Where its files are when they are not in memory.
     image: Option<Image>,
-}
-
-/// The end of a file system that threads bring about together.
-struct End {
-    /// Unless it has ended already.
-    shutdown: Option<Arc<Shutdown>>,
-    /// Those who have not come for it yet.
-    awaited: usize,
 }
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -41,7 +30,6 @@ impl MemoryTree {
     pub(crate) fn of(fs: FileSystem) -> Self {
         Self {
             fs: Mutex::new(Some(fs)),
-            end: Mutex::new(None),
             image: None,
         }
     }
@@ -58,53 +46,10 @@ impl MemoryTree {
         lock(&self.fs).take()
     }
 
-    /// Makes everything durable and ends it, alone or with others that wait for it; gives the number of inodes.
-    fn unmount(&self, others: usize) -> Result<u64, Errno> {
-        let ended = self.take().ok_or(Errno::ENXIO).and_then(|fs| {
-            let inodes = fs.stats().inodes;
-            fs.close()?;
-            // Alone it is dropped, which may take a thread of its own along.
-            let shutdown = (others > 0).then(|| fs.shut_down().ok()).flatten();
-            Ok((inodes, shutdown.map(Arc::new)))
-        });
-        let shutdown = ended
-            .as_ref()
-            .ok()
-            .and_then(|(_, shutdown)| shutdown.clone());
-        *lock(&self.end) = (others > 0).then_some(End {
-            shutdown,
-            awaited: others,
-        });
-        let (inodes, shutdown) = ended?;
-        if let Some(shutdown) = shutdown {
-            shutdown.help();
-        }
-        Ok(inodes)
-    }
-
-    /// Waits until another thread unmounts it, and helps.
-    fn help_to_unmount(&self) {
-        let shutdown = loop {
-            if let Some(end) = &mut *lock(&self.end) {
-                end.awaited -= 1;
-                break match end.awaited {
-                    0 => end.shutdown.take(),
-                    _ => end.shutdown.clone(),
-                };
-            }
-            thread::yield_now();
-        };
-        if let Some(shutdown) = shutdown {
-            shutdown.help();
-        }
-    }
-
     /// # Panics
-    /// If it was unmounted.
+    /// If it was closed.
     fn fs(&self) -> FileSystem {
-        lock(&self.fs)
-            .clone()
-            .expect("in use until it is unmounted")
+        lock(&self.fs).clone().expect("in use until it is closed")
     }
 }
 
@@ -116,7 +61,7 @@ impl Tree for MemoryTree {
     type Session<'t> = MemorySession<'t>;
 
     /// # Panics
-    /// If it was unmounted.
+    /// If it was closed.
     fn session(&self) -> MemorySession<'_> {
         let fs = self.fs();
         MemorySession {
@@ -193,30 +138,6 @@ impl Session for MemorySession<'_> {
         met.map(|()| entries)
     }
 
-    fn iterate(&mut self, part: usize, parts: usize, times: u64) -> Result<u64, Errno> {
-        let walks = self.fs.inode_walks(parts);
-        let mut met = 0;
-        // There may be fewer parts than were asked for, where there is little to divide.
-        if let Some(walk) = walks.get(part) {
-            for _ in 0..times {
-                self.fs.walk_inodes(&mut walk.clone(), |node| {
-                    black_box(node.ino());
-                    met += 1;
-                    Ok(Visit::Continue)
-                })?;
-            }
-        }
-        Ok(met)
-    }
-
-    fn unmount(&mut self, part: usize, parts: usize) -> Result<u64, Errno> {
-        if part == 0 {
-            return self.tree.unmount(parts - 1);
-        }
-        self.tree.help_to_unmount();
-        Ok(0)
-    }
-
     fn chmod(&mut self, path: &CStr) -> Result<(), Errno> {
         let path = path.to_bytes();
         let node = self.fs.resolve(&self.who, &self.root, path, true)?;
@@ -275,8 +196,7 @@ impl Session for MemorySession<'_> {
     }
 }
 
-/// What became of an open, whose file is closed where it is when the caller is done: a program that has it moves it
-/// no further.
+/// The result of an open. The file is not moved: the caller drops it in place, as a program would.
 #[inline]
 fn closed(opened: &Result<OpenFile, Errno>) -> Result<(), Errno> {
     match opened {

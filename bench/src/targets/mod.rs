@@ -4,8 +4,8 @@
 //! each thread uses the tree through a [`Session`] of its own. A workload is generic over the
 //! tree, so all targets run the same code around calls of their own.
 //!
-//! Paths are absolute within the tree, and end with the NUL that system calls want; who needs
-//! none leaves it out at no cost.
+//! Paths are absolute within the tree and end with the NUL that system calls need. Targets in this
+//! process leave it out at no cost.
 
 mod directory;
 mod folder;
@@ -73,18 +73,6 @@ pub(crate) trait Session {
     /// Lists a directory with the attributes of each entry; gives the number of entries, `.`
     /// and `..` left out.
     fn walk(&mut self, path: &CStr) -> Result<u64, Errno>;
-
-    /// Meets the inodes in memory, whoever made them, that are in one of so many parts, and does
-    /// so several times; gives the number of meetings.
-    fn iterate(&mut self, _part: usize, _parts: usize, _times: u64) -> Result<u64, Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    /// Ends the file system together with the sessions of the other parts; that of the first one gives the number of
-    /// inodes that were in memory. Every session has left.
-    fn unmount(&mut self, _part: usize, _parts: usize) -> Result<u64, Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
 
     /// Changes its permissions.
     fn chmod(&mut self, _path: &CStr) -> Result<(), Errno> {

@@ -1,5 +1,5 @@
-//! Calls for which rivals have no safe wrapper: xfs's own way to ask for all inodes, and where a file
-//! lies.
+//! Calls for which rivals have no safe wrapper: xfs's own way to ask for all inodes, and where a
+//! file lies.
 #![expect(unsafe_code, reason = "these calls have no safe wrapper")]
 
 use holdfast_types::Errno;
@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// Inodes asked for by one call.
 const BATCH: usize = 1024;
-/// `XFS_IOC_BULKSTAT` of `xfs_fs.h`: `_IOR('X', 127, struct xfs_bulkstat_req)`, whose size there is that
-/// of its header.
+/// `XFS_IOC_BULKSTAT` of `xfs_fs.h`: `_IOR('X', 127, struct xfs_bulkstat_req)`. The size of that
+/// struct is the size of its header.
 const BULKSTAT: libc::c_ulong = 2 << 30 | 64 << 16 | (b'X' as libc::c_ulong) << 8 | 127;
 /// `XFS_BULK_IREQ_AGNO`: only of one allocation group.
 const ONE_GROUP: u32 = 1;

@@ -3,7 +3,7 @@
 use super::{Folder, MemoryTree, Target};
 use anyhow::{Context, Result};
 use holdfast_core::{FileSystem, Options};
-use holdfast_device::{BlockDevice, FileDevice, FileOptions};
+use holdfast_device::{Access, BlockDevice, FileDevice};
 use holdfast_types::{Errno, Ino};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const SIZE: u64 = 16 << 30;
 
 /// An image file with its volume.
 pub(crate) struct Image {
-    /// What goes with it: its folder, unless somebody keeps it.
+    /// The folder, if it is removed together with the image.
     folder: Option<Folder>,
     path: PathBuf,
     /// The file system's limit of memory, in bytes; the usual one if absent.
@@ -23,8 +23,8 @@ pub(crate) struct Image {
     store: Mutex<Option<Arc<VolumeStore>>>,
 }
 
-/// A tree on a volume of its own, in a fresh folder beside `path`. It commits every five seconds. `cache`: the file
-/// system's limit of memory, in bytes, if it is not the usual one.
+/// A tree on a volume of its own, in a fresh folder beside `path`. It commits every five seconds.
+/// `cache`: the file system's limit of memory, in bytes, if it is not the usual one.
 ///
 /// # Errors
 /// If the image cannot be made.
@@ -44,10 +44,9 @@ pub(crate) fn volume_over(image: &Path, cache: Option<u64>) -> Result<MemoryTree
 
 /// Makes a volume on this image, which is made first if there is none.
 fn tree(path: PathBuf, folder: Option<Folder>, cache: Option<u64>) -> Result<MemoryTree> {
-    let options = FileOptions::default();
     let device = match path.exists() {
-        true => FileDevice::open(&path, options),
-        false => FileDevice::create(&path, SIZE, options),
+        true => FileDevice::open(&path, Access::ReadWrite),
+        false => FileDevice::create(&path, SIZE),
     };
     let device: Arc<dyn BlockDevice> = Arc::new(device.context("cannot make the image")?);
     holdfast_volume::format(&device, &FormatOptions::default())
@@ -62,8 +61,8 @@ fn tree(path: PathBuf, folder: Option<Folder>, cache: Option<u64>) -> Result<Mem
     Ok(MemoryTree::on(image, fs))
 }
 
-/// An image file that stays from tree to tree: what the host's file system gave it, it keeps, as does the image
-/// of a rival's file system that stays mounted. It goes when this is dropped.
+/// An image file that stays from tree to tree: what the host's file system gave it, it keeps, as
+/// does the image of a rival's file system that stays mounted. It goes when this is dropped.
 pub(crate) struct Kept {
     folder: Folder,
 }
@@ -117,8 +116,8 @@ impl Image {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the volume, lets the host forget the image, and opens it again. Nobody uses its file
-    /// system.
+    /// Closes the volume, drops the host's caches, and opens the volume again. No handle of its
+    /// file system may exist.
     ///
     /// # Errors
     /// Those of closing and of opening; without the right to empty the host's caches, `EACCES`.
@@ -127,7 +126,7 @@ impl Image {
             store.close().map_err(|error| error.errno())?;
         }
         drop_host_caches()?;
-        let device = FileDevice::open(&self.path, FileOptions::default());
+        let device = FileDevice::open(&self.path, Access::ReadWrite);
         self.open_on(Arc::new(device.map_err(|error| error.errno())?))
     }
 
@@ -142,7 +141,7 @@ impl Image {
         Ok(extents.len() as u64)
     }
 
-    /// Ends the volume, and removes the image if nobody keeps it.
+    /// Ends the volume, and removes the image if it owns the folder.
     pub(super) fn remove(self) -> Result<()> {
         drop(self.held().take());
         self.folder.map_or(Ok(()), Folder::close)

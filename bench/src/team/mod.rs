@@ -1,8 +1,8 @@
 //! Fresh processes that do a task's phases: one with several threads, or several with one each.
 //!
-//! Each run of a target has processes of its own, so that no run finds what an earlier one left:
-//! resident memory before and after a phase is what the phase took, and threads and independent
-//! processes are compared on equal terms.
+//! Each run of a target has processes of its own, so that no run finds what an earlier one left.
+//! The growth of resident memory over a phase is then what the phase took, and threads and
+//! independent processes are compared on equal terms.
 //!
 //! *Invariants.* All workers begin an order at one moment. A worker ends when its standard input
 //! does, or its parent, and leaves nothing behind; a signal to end that came to the measuring
@@ -13,9 +13,9 @@ pub(crate) mod worker;
 
 pub(crate) use wire::Done;
 
+use crate::mode::Mode;
 use crate::process;
 use crate::program::Program;
-use crate::shape::Shape;
 use crate::sys;
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -53,7 +53,7 @@ struct Worker {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     /// A signal to end was passed on.
-    told_to_end: bool,
+    end_ordered: bool,
 }
 
 impl<C: Serialize> Team<C> {
@@ -61,14 +61,14 @@ impl<C: Serialize> Team<C> {
     ///
     /// # Errors
     /// If one cannot be started, or cannot set up what its task needs.
-    pub(crate) fn start(program: &Program, task: &impl Serialize, shape: Shape) -> Result<Self> {
+    pub(crate) fn start(program: &Program, task: &impl Serialize, mode: Mode) -> Result<Self> {
         let mut team = Self {
             workers: Vec::new(),
             takes: PhantomData,
         };
-        for seats in shape.seats() {
+        for slots in mode.slots() {
             let mut worker = Worker::start(program)?;
-            worker.say(&Assignment { task, seats })?;
+            worker.say(&Assignment { task, slots })?;
             team.workers.push(worker);
         }
         team.hear()?;
@@ -121,7 +121,7 @@ impl Worker {
             child,
             stdin,
             stdout: BufReader::new(stdout.context("the worker has no output")?),
-            told_to_end: false,
+            end_ordered: false,
         })
     }
 
@@ -137,7 +137,7 @@ impl Worker {
         let mut line = String::new();
         if self.stdout.read_line(&mut line)? == 0 {
             // A worker that was told to end before it could listen ended at once.
-            bail!(if self.told_to_end {
+            bail!(if self.end_ordered {
                 "interrupted"
             } else {
                 "a worker is gone"
@@ -158,9 +158,9 @@ impl Worker {
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(error).context("poll"),
             }
-            if sys::end_asked() && !self.told_to_end {
+            if sys::end_asked() && !self.end_ordered {
                 kill_process(Pid::from_child(&self.child), Signal::TERM).context("kill")?;
-                self.told_to_end = true;
+                self.end_ordered = true;
             }
         }
     }

@@ -1,9 +1,9 @@
-//! What goes through the pipes between the measuring process and its workers, one JSON object a
-//! line: an assignment, which is answered when all is in place, then orders and their answers.
+//! The protocol between the measuring process and its workers: one JSON object a line, through
+//! pipes. First an assignment, which is answered when all is in place, then orders and answers.
 
-use crate::crew::Lap;
+use crate::mode::{Mode, Slots};
+use crate::pool::Lap;
 use crate::record::Record;
-use crate::shape::{Seats, Shape};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Assignment<T> {
     pub(super) task: T,
-    pub(super) seats: Seats,
+    pub(super) slots: Slots,
 }
 
 /// Each further line.
@@ -66,15 +66,15 @@ impl Done {
         workload: &str,
         target: &str,
         phase: &impl ToString,
-        shape: Shape,
+        mode: Mode,
         round: usize,
     ) -> Record {
         Record {
             workload: workload.to_owned(),
             target: target.to_owned(),
             phase: phase.to_string(),
-            threads: shape.threads(),
-            processes: shape.processes(),
+            threads: mode.threads(),
+            processes: mode.processes(),
             round,
             items: self.lap.work.items,
             seconds: self.lap.time.as_secs_f64(),

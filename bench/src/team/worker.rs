@@ -1,15 +1,15 @@
 //! The worker's side: a process that takes one task, and orders until its standard input ends.
 
 use super::wire::{Answer, Assignment, Done, Order};
-use crate::crew::Crew;
+use crate::mode::Slots;
+use crate::pool::Pool;
 use crate::process::Process;
-use crate::shape::Seats;
 use anyhow::{Context, Result};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::de::DeserializeOwned;
 use std::io::{self, Lines, StdinLock, Write};
 
-/// Whom the orders come from.
+/// The measuring process, which sends the orders.
 pub(crate) struct Boss {
     lines: Lines<StdinLock<'static>>,
     /// It was told that all is in place.
@@ -22,29 +22,29 @@ pub(crate) struct Boss {
 /// Lines that make no sense; what could not be removed at the end. What could not be set up, and
 /// orders that failed, are answers and no errors.
 pub(crate) fn run<T: DeserializeOwned>(
-    staff: impl FnOnce(&T, Seats, &mut Boss) -> Result<()>,
+    staff: impl FnOnce(&T, Slots, &mut Boss) -> Result<()>,
 ) -> Result<()> {
-    // Whoever kills the measuring process in the midst of a phase wants the phase to end too.
+    // If the measuring process is killed during a phase, the phase must end too.
     set_parent_process_death_signal(Some(Signal::TERM)).context("prctl")?;
     let mut boss = Boss {
         lines: io::stdin().lines(),
         ready: false,
     };
     let line = boss.lines.next().context("no task")??;
-    let Assignment { task, seats } = serde_json::from_str(&line).context("what task?")?;
-    match staff(&task, seats, &mut boss) {
+    let Assignment { task, slots } = serde_json::from_str(&line).context("what task?")?;
+    match staff(&task, slots, &mut boss) {
         Err(error) if !boss.ready => say(&Answer::Failed(format!("{error:#}"))),
         outcome => outcome,
     }
 }
 
 impl Boss {
-    /// Says that all is in place, and lets the crew do what is ordered, until there are no more
+    /// Says that all is in place, and lets the pool do what is ordered, until there are no more
     /// orders.
     ///
     /// # Errors
     /// Orders that make no sense.
-    pub(crate) fn serve<C>(&mut self, crew: &Crew<C>) -> Result<()>
+    pub(crate) fn serve<C>(&mut self, pool: &Pool<C>) -> Result<()>
     where
         C: Copy + Send + DeserializeOwned,
     {
@@ -59,7 +59,7 @@ impl Boss {
             let line = line?;
             let Order { command, moment } =
                 serde_json::from_str(&line).with_context(|| format!("what order? {line}"))?;
-            match crew.perform_at(command, moment) {
+            match pool.perform_at(command, moment) {
                 Err(error) => say(&Answer::Failed(format!("{error:#}")))?,
                 Ok(lap) => {
                     let rss_bytes = Process::Own.rss_bytes()?;

@@ -5,10 +5,10 @@
 //! start.
 
 use crate::about::About;
-use crate::crew::{Crew, Work};
 use crate::fuse::calls::{Client, OPS, Op, Step};
 use crate::fuse::mounted::Mounted;
 use crate::fuse::serve::{Kind, MountHow};
+use crate::pool::{Pool, Work};
 use crate::process::Process;
 use crate::program::Program;
 use crate::record::Record;
@@ -103,13 +103,13 @@ impl Run<'_> {
                 let workers = clients
                     .into_iter()
                     .map(|mut client| move |step| client.step(step).map(Work::from));
-                let crew = Crew::hire(scope, 0, workers)?;
+                let pool = Pool::hire(scope, 0, workers)?;
                 for &op in self.ops {
                     report.doing(format!(
                         "{}: {op}, round {}, threads {threads}",
                         self.label, self.round
                     ));
-                    report.add(self.measure(&crew, op, threads)?)?;
+                    report.add(self.measure(&pool, op, threads)?)?;
                 }
                 Ok::<_, Error>(())
             })?;
@@ -118,19 +118,19 @@ impl Run<'_> {
     }
 
     /// Batches until they have taken long enough; only they are counted.
-    fn measure(&mut self, crew: &Crew<Step>, op: Op, threads: usize) -> Result<Record> {
+    fn measure(&mut self, pool: &Pool<Step>, op: Op, threads: usize) -> Result<Record> {
         let wanted = Duration::from_secs_f64(self.args.seconds);
         let (mut time, mut items) = (Duration::ZERO, 0);
         let (mut cpu_seconds, mut requests) = (0.0, self.mounted.as_ref().map(|_| 0));
         while time < wanted {
             if op.prepares() {
-                crew.perform(Step::Prepare(op)).context("preparing")?;
+                pool.perform(Step::Prepare(op)).context("preparing")?;
             }
             let before = self.used()?;
-            let lap = crew.perform(Step::Batch(op))?;
+            let lap = pool.perform(Step::Batch(op))?;
             let after = self.used()?;
             if op.leaves() {
-                crew.perform(Step::Clear(op)).context("clearing up")?;
+                pool.perform(Step::Clear(op)).context("clearing up")?;
             }
             time += lap.time;
             items += lap.work.items;

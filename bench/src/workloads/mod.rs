@@ -3,14 +3,13 @@
 pub(crate) mod cached_read;
 pub(crate) mod fuse;
 pub(crate) mod listing;
-pub(crate) mod names;
 pub(crate) mod reclaim;
 pub(crate) mod request;
 pub(crate) mod sharded;
 pub(crate) mod sparse;
 pub(crate) mod trees;
 
-use crate::shape::Seats;
+use crate::mode::Slots;
 use crate::team::worker::Boss;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -26,8 +25,6 @@ pub(crate) enum Task {
     Sparse(sparse::Task),
     /// Whatever it is, within a budget of memory.
     Reclaim(reclaim::Task),
-    /// A directory of many names, within a budget of memory.
-    Names(names::Task),
 }
 
 impl Task {
@@ -35,13 +32,12 @@ impl Task {
     ///
     /// # Errors
     /// Those of the workload.
-    pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
+    pub(crate) fn staff(&self, slots: Slots, boss: &mut Boss) -> Result<()> {
         match self {
-            Self::Sharded(task) => task.staff(seats, boss),
-            Self::CachedRead(task) => task.staff(seats, boss),
-            Self::Sparse(task) => task.staff(seats, boss),
-            Self::Reclaim(task) => task.staff(seats, boss),
-            Self::Names(task) => task.staff(seats, boss),
+            Self::Sharded(task) => task.staff(slots, boss),
+            Self::CachedRead(task) => task.staff(slots, boss),
+            Self::Sparse(task) => task.staff(slots, boss),
+            Self::Reclaim(task) => task.staff(slots, boss),
         }
     }
 }

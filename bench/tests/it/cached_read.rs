@@ -6,22 +6,9 @@ use super::{entries, number, records, subject};
 fn reads_are_counted_with_their_bytes_alone_in_processes_and_beside_a_writer() {
     let folder = tempfile::tempdir_in("/dev/shm").expect("temporary directory");
     let dir = format!("dir:{}", folder.path().display());
-    let records = records(&[
-        "cached-read",
-        "--target",
-        "mem:",
-        "--target",
-        &dir,
-        "--threads",
-        "1,2",
-        "--processes",
-        "--sizes",
-        "1,10K",
-        "--reads",
-        "2000",
-        "--rounds",
-        "1",
-    ]);
+    let records = records(&format!(
+        "cached-read --target mem: --target {dir} --threads 1,2 --processes --sizes 1,10K --reads 2000 --rounds 1"
+    ));
     let alone = ["read2-1", "read2-10240", "pread3-1", "pread3-10240"];
     let beside = [
         "append-apart",
@@ -57,17 +44,7 @@ fn reads_are_counted_with_their_bytes_alone_in_processes_and_beside_a_writer() {
 
 #[test]
 fn reads_go_on_for_as_long_as_was_asked() {
-    let records = records(&[
-        "cached-read",
-        "--target",
-        "mem:",
-        "--seconds",
-        "0.05",
-        "--rounds",
-        "1",
-        "--sizes",
-        "4096",
-    ]);
+    let records = records("cached-read --target mem: --seconds 0.05 --rounds 1 --sizes 4096");
     assert_eq!(records.len(), 6);
     for record in &records {
         let seconds = number(record, "seconds");

@@ -18,19 +18,8 @@ fn ours_and_the_null_file_system_get_the_same_requests() {
     if !can_mount() {
         return;
     }
-    let records = records(&[
-        "fuse",
-        "--transport",
-        "dev",
-        "--rounds",
-        "1",
-        "--seconds",
-        "0.02",
-        "--batch",
-        "500",
-        "--threads",
-        "1,2",
-    ]);
+    let records =
+        records("fuse --transport dev --rounds 1 --seconds 0.02 --batch 500 --threads 1,2");
     assert_eq!(records.len(), 2 * 2 * 5);
     let (ours, null) = records.split_at(10);
     for (ours, null) in ours.iter().zip(null) {
@@ -63,15 +52,7 @@ fn a_killed_run_leaves_no_mount() {
     }
     let folder = tempfile::tempdir().expect("temporary directory");
     let mut child = Command::new(PROGRAM)
-        .args([
-            "fuse",
-            "--transport",
-            "dev",
-            "--target",
-            "null",
-            "--seconds",
-            "100",
-        ])
+        .args("fuse --transport dev --target null --seconds 100".split(' '))
         .env("TMPDIR", folder.path())
         .spawn()
         .expect("started");

@@ -1,8 +1,7 @@
 //! A slow host's directory.
 
 use super::fuse::can_mount;
-use super::{entries, run};
-use serde_json::Value;
+use super::{entries, told};
 
 #[test]
 fn a_slow_host_is_listed_as_it_is_and_behind_the_store_and_nothing_stays() {
@@ -11,34 +10,14 @@ fn a_slow_host_is_listed_as_it_is_and_behind_the_store_and_nothing_stays() {
     }
     let folder = tempfile::tempdir().expect("temporary directory");
     let target = |way: &str| format!("{way}:{}", folder.path().join("x").display());
-    let output = run(&[
-        "listing",
-        "--target",
-        &target("host"),
-        "--target",
-        &target("dir"),
-        "--files",
-        "300",
-        "--plain",
-        "40",
-        "--delay",
-        "1",
-        "--rounds",
-        "1",
-        "--json",
-        "-",
-    ]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains("times as fast a file as dir:"), "{told}");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    let records: Vec<Value> = (text.lines())
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
+    let (host, dir) = (target("host"), target("dir"));
+    let line = format!("--target {host} --target {dir} --files 300 --plain 40 --delay 1");
+    let (records, errors) = told(&format!("listing {line} --rounds 1"));
+    assert!(errors.contains("times as fast a file as dir:"), "{errors}");
     // There is no call for a listing with attributes by system calls.
     assert_eq!(records.len(), 7 + 6);
     for record in &records {
-        let plain = record["target"] == target("dir");
+        let plain = record["target"] == dir;
         let phase = record["phase"].as_str().expect("text");
         let alone = match phase {
             "listing-plain" | "listing-plus" => false,
@@ -55,7 +34,8 @@ fn a_slow_host_is_listed_as_it_is_and_behind_the_store_and_nothing_stays() {
                 let (dirs, more) = (number("items") / 10, asked - number("items"));
                 assert!((0..6 * dirs + 30).contains(&more), "{record}");
             }
-            // One for each file, and a few for the directory: not another for what the host was not asked for.
+            // One for each file, and a few for the directory: not another for what the host was not
+            // asked for.
             _ => assert!((0..30).contains(&(asked - number("items"))), "{record}"),
         }
     }

@@ -4,7 +4,6 @@ mod cached_read;
 mod fuse;
 mod listing;
 mod mounts;
-mod names;
 mod reclaim;
 mod sharded;
 mod signals;
@@ -14,32 +13,40 @@ mod trees;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-bench");
 
-fn run(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM)
-        .args(arguments)
-        .output()
-        .expect("started")
+/// Runs the program with the words of a line.
+fn run(line: &str) -> Output {
+    let mut program = Command::new(PROGRAM);
+    program.args(line.split_whitespace()).stdin(Stdio::null());
+    program.output().expect("started")
+}
+
+/// The records and the errors of a successful run.
+fn told(line: &str) -> (Vec<Value>, String) {
+    let output = run(&format!("{line} --json -"));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{line}: {errors}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let records = text.lines().map(serde_json::from_str);
+    (
+        records.map(|record| record.expect("JSON")).collect(),
+        errors,
+    )
 }
 
 /// The records that a successful run printed.
-fn records(arguments: &[&str]) -> Vec<Value> {
-    let output = run(&[arguments, &["--json", "-"]].concat());
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}");
+fn records(line: &str) -> Vec<Value> {
+    let (records, errors) = told(line);
     assert!(
         errors.contains("median/s"),
         "the table goes beside the records: {errors}"
     );
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    text.lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect()
+    records
 }
 
 fn number(record: &Value, field: &str) -> f64 {

@@ -1,10 +1,9 @@
 //! Benchmarks that mount: they use the `holdfast` command beside this program, and leave nothing.
 
-use super::PROGRAM;
+use super::{PROGRAM, told};
 use holdfast_testkit::skip::{mount_obstacle, skipped};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// A folder where mounts can be made with the command that stands beside this program.
@@ -24,22 +23,10 @@ fn trees_are_measured_in_mounts_that_the_run_makes() {
         return;
     };
     let text = |name: &str| place.path().join(name).to_str().expect("UTF-8").to_owned();
-    let (image, json) = (text("h.hf"), text("out.json"));
-    let output = Command::new(PROGRAM)
-        .args(["trees", "--files", "40", "--rounds", "1"])
-        .args(["--phases", "untar,find,ls,cold-find,cold-tar,cold-rm"])
-        .args(["--target", &format!("hf:{image}"), "--target", "mem:"])
-        .args(["--json", &json, "--scratch", &text("")])
-        .stdin(Stdio::null())
-        .output()
-        .expect("started");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let records = fs::read_to_string(&json).expect("written");
-    let records: Vec<serde_json::Value> = records
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
+    let (image, scratch) = (text("h.hf"), text(""));
+    let line = "--files 40 --rounds 1 --phases untar,find,ls,cold-find,cold-tar,cold-rm";
+    let line = format!("trees {line} --target hf:{image} --target mem: --scratch {scratch}");
+    let (records, _) = told(&line);
     let of = |target: &str| records.iter().filter(|one| one["target"] == target).count();
     // What is in memory only cannot be cold.
     assert_eq!((of(&format!("hf:{image}")), of("mem:")), (6, 3));
@@ -56,26 +43,12 @@ fn trees_are_measured_in_mounts_that_the_run_makes() {
 
 #[test]
 fn requests_are_counted_one_by_one() {
-    let Some(place) = place() else {
+    if place().is_none() {
         return;
-    };
-    let json = place.path().join("out.json");
-    let output = Command::new(PROGRAM)
-        .args(["request", "--target", "mem:", "--rounds", "1"])
-        .args(["--seconds", "0.01", "--neighbours", "0,1", "--json"])
-        .arg(&json)
-        .stdin(Stdio::null())
-        .output()
-        .expect("started");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let table = String::from_utf8_lossy(&output.stdout);
+    }
+    let line = "request --target mem: --rounds 1 --seconds 0.01 --neighbours 0,1";
+    let (records, table) = told(line);
     assert!(table.contains("getxattr-pinned-busy1"), "{table}");
-    let records = fs::read_to_string(&json).expect("written");
-    let records: Vec<serde_json::Value> = records
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
     // Five calls, pinned and not, alone and not; and the two threads.
     assert_eq!(records.len(), 5 * 2 * 2 + 1);
     let (threads, calls) = records.split_first().expect("some");
@@ -92,23 +65,9 @@ fn a_slow_host_is_listed_through_a_mount_of_it_and_nothing_stays() {
     let Some(place) = place() else {
         return;
     };
-    let json = place.path().join("out.json");
     let target = format!("mount:{}", place.path().join("x").display());
-    let output = Command::new(PROGRAM)
-        .args(["listing", "--target", &target, "--rounds", "1"])
-        .args(["--files", "2000", "--delay", "1", "--json"])
-        .arg(&json)
-        .args(["--phases", "listing,listing-plain"])
-        .stdin(Stdio::null())
-        .output()
-        .expect("started");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let records = fs::read_to_string(&json).expect("written");
-    let records: Vec<serde_json::Value> = records
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
+    let line = "--rounds 1 --files 2000 --delay 1 --phases listing,listing-plain";
+    let (records, _) = told(&format!("listing --target {target} {line}"));
     let waits = |record: &serde_json::Value| record["waits"].as_u64().expect("a number");
     let [listing, plain] = &records[..] else {
         panic!("{records:?}");

@@ -11,9 +11,8 @@ use std::process::{Child, Command, Stdio};
 fn endless_run(folder: &Path) -> Child {
     let target = format!("dir:{}", folder.display());
     let child = Command::new(PROGRAM)
-        .args([
-            "sharded", "--files", "200000", "--rounds", "1000", "--target", &target,
-        ])
+        .args("sharded --files 200000 --rounds 1000 --target".split(' '))
+        .arg(target)
         .stderr(Stdio::piped())
         .spawn()
         .expect("started");

@@ -7,25 +7,9 @@ fn writes_are_told_with_their_pieces_and_the_time_of_each_part() {
     let folder = tempfile::tempdir_in("/dev/shm").expect("temporary directory");
     let dir = format!("dir:{}", folder.path().join("host").display());
     let volume = format!("volume:{}", folder.path().join("image").display());
-    let records = records(&[
-        "sparse",
-        "--target",
-        &volume,
-        "--target",
-        &dir,
-        "--threads",
-        "1,2",
-        "--writes",
-        "500",
-        "--fill",
-        "2",
-        "--writers",
-        "3",
-        "--small",
-        "20",
-        "--rounds",
-        "1",
-    ]);
+    let records = records(&format!(
+        "sparse --target {volume} --target {dir} --threads 1,2 --writes 500 --fill 2 --writers 3 --small 20 --rounds 1"
+    ));
     let mut expected = Vec::new();
     for phase in ["sparse-random", "sparse-stride", "fill", "fill-seq4"] {
         for threads in [1, 2] {

@@ -1,12 +1,13 @@
-//! The allocator of Holdfast's programs: mimalloc, asked the way it answers best.
+//! The allocator of Holdfast's programs: mimalloc.
 //!
-//! Inodes, names and pages are many small allocations by all threads at once: `holdfast-bench`
-//! makes files a third faster than with the C library's allocator, in a fifth less memory.
+//! Inodes, names and pages are many small allocations by all threads at once. With mimalloc,
+//! `holdfast-bench` creates files a third faster than with the C library's allocator, in a fifth
+//! less memory.
 //!
-//! Every Rust allocation names an alignment, and mimalloc has a call for that; but who asks for 48
-//! bytes aligned to 8 by that call gets 64, and the long way, each time: it makes room for an
-//! alignment which its blocks have anyway, and never begins a page of blocks of 48. So this asks plainly for
-//! all that a word's alignment will do for: see [`Allocator`].
+//! Every Rust allocation names an alignment, and mimalloc has a call that takes one. But that call
+//! returns 64 bytes for a request of 48 aligned to 8, on its slow path: it adds room for an
+//! alignment that its blocks have anyway. So the plain call is used for every alignment up to a
+//! word: see [`Allocator`].
 
 mod sys;
 

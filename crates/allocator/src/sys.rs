@@ -1,4 +1,4 @@
-//! The calls themselves.
+//! The calls of mimalloc.
 #![expect(unsafe_code, reason = "an allocator")]
 
 use libmimalloc_sys::{
@@ -8,30 +8,34 @@ use libmimalloc_sys::{
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_int, c_long};
 
-/// All blocks of mimalloc are aligned to this, however small: their sizes are multiples of it, and
-/// so are the places where they begin.
+/// Every block of mimalloc is aligned to this, however small: block sizes are multiples of it, and
+/// so are block addresses.
 const WORD: usize = size_of::<u64>();
 
 unsafe extern "C" {
     /// Sets an option, unless the environment has.
     fn mi_option_set_default(option: c_int, value: c_long);
 
-    /// Sets an option, whatever it was.
+    /// Sets an option unconditionally.
     fn mi_option_set(option: c_int, value: c_long);
 
-    /// Frees what is kept to be handed out again; all of it, by force.
+    /// Frees cached memory; all of it if `force`.
     fn mi_collect(force: bool);
 }
 
-/// `mi_option_page_reclaim_on_free` of `mimalloc.h`: by its place there, and the test looks at those beside it.
+/// `mi_option_page_reclaim_on_free` of `mimalloc.h`, by its position there. A test checks its
+/// neighbours.
 const PAGE_RECLAIM_ON_FREE: c_int = 35;
 
-/// `mi_option_purge_delay`, by its place as well.
+/// `mi_option_purge_delay`, by its position too.
 const PURGE_DELAY: c_int = 15;
 
-/// A page that has become full belongs to nobody. Then who frees one of its blocks takes two exchanges for it, unless he
-/// made the page, and mimalloc lets nobody else take it over. Here the thread that frees mostly goes on to free
-/// the rest: helpers let go of inodes that others have made, and a server's threads those of each other.
+/// Lets a thread that frees a block of a full page take the page over.
+///
+/// A full page belongs to no thread. Without this option only its former owner may reclaim it, and
+/// each free by another thread takes two atomic exchanges. Here the thread that frees one block
+/// mostly frees the rest: helpers drop inodes that other threads made, and so do the threads of a
+/// server.
 extern "C" fn let_pages_be_taken_over() {
     // SAFETY: before `main` there is no other thread, and the option exists.
     unsafe { mi_option_set_default(PAGE_RECLAIM_ON_FREE, 1) };
@@ -43,35 +47,36 @@ extern "C" fn let_pages_be_taken_over() {
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = let_pages_be_taken_over;
 
-/// Where memory is short: from now on it goes back to the system when it is free, not a second later, for other threads' heaps would keep most of
-/// what goes and comes within that; and pages stay with the threads that allocate from them, else those that free blocks of many
-/// others, as a thread that reclaims does, gather what nobody allocates from.
+/// Sets mimalloc for scarce memory. Free memory then returns to the system at once, not after a
+/// second, in which other threads' heaps would keep most of it. And pages stay with the threads
+/// that allocate from them: a thread that reclaims frees blocks of many others, and would collect
+/// pages from which it never allocates.
 pub fn return_at_once() {
-    // SAFETY: the option exists. It is a number that is looked at whenever memory becomes free.
+    // SAFETY: the option exists. It is a number that mimalloc reads whenever memory becomes free.
     unsafe { mi_option_set(PURGE_DELAY, 0) };
     // SAFETY: the same.
     unsafe { mi_option_set(PAGE_RECLAIM_ON_FREE, 0) };
 }
 
-/// Returns to the system what the calling thread and threads that ended keep to hand out again, and what
-/// becomes free from now on [at once](return_at_once).
+/// Returns the cached memory of the calling thread and of ended threads to the system, and from now
+/// on memory [as it becomes free](return_at_once).
 pub fn trim() {
     return_at_once();
-    // SAFETY: no block that anybody has is touched.
+    // SAFETY: no allocated block is touched.
     unsafe { mi_collect(true) };
 }
 
-/// To be the `#[global_allocator]` of a program.
+/// The `#[global_allocator]` of Holdfast's programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator;
 
-// SAFETY: mimalloc's blocks are as large as was asked for and do not overlap; each is aligned to a word,
-// or to what was asked for; it does not unwind.
+// SAFETY: mimalloc's blocks are as large as requested and do not overlap. Each is aligned to a word
+// or to the requested alignment. It does not unwind.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() <= WORD {
-            // SAFETY: any size may be asked for.
+            // SAFETY: any size may be requested.
             return unsafe { mi_malloc(layout.size()) }.cast();
         }
         // SAFETY: as above; a layout's alignment is a power of two.
@@ -90,14 +95,15 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller's promise: it came from here, and is not used any more.
+        // SAFETY: the caller's promise: it came from this allocator, and is not used any more.
         unsafe { mi_free(block.cast()) };
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         if layout.align() <= WORD {
-            // SAFETY: the caller's promise: it came from here, and the new block takes its place.
+            // SAFETY: the caller's promise: it came from this allocator, and the new block replaces
+            // it.
             return unsafe { mi_realloc(block.cast(), new_size) }.cast();
         }
         // SAFETY: as above.
@@ -109,7 +115,7 @@ unsafe impl GlobalAlloc for Allocator {
 mod tests {
     use super::*;
 
-    /// Fills a block with bytes of its own, and sees them again when it has grown or shrunk.
+    /// Fills a block, and checks the content after it has grown or shrunk.
     fn check(size: usize, align: usize, new_size: usize, byte: u8) {
         let layout = Layout::from_size_align(size, align).unwrap();
         // SAFETY: none has size 0.
@@ -141,11 +147,12 @@ mod tests {
         unsafe extern "C" {
             fn mi_option_get(option: c_int) -> c_long;
         }
-        // The one before it is `generic_collect`, those behind it are `page_full_retain` and `page_max_candidates`.
+        // Its neighbours are `generic_collect` before, `page_full_retain` and `page_max_candidates`
+        // after.
         // SAFETY: asks for values.
         let around = [-1, 0, 1, 2].map(|by| unsafe { mi_option_get(PAGE_RECLAIM_ON_FREE + by) });
         assert_eq!(around, [10_000, 1, 2, 4]);
-        // Between `deprecated_eager_commit_delay` and `use_numa_nodes`: the one with a delay.
+        // The one with a delay, between `deprecated_eager_commit_delay` and `use_numa_nodes`.
         // SAFETY: asks for a value.
         assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 1000);
         return_at_once();

@@ -4,17 +4,17 @@ use std::fmt;
 
 /// Room for pages in a file system, in pages of [`PAGE_SIZE`](crate::PAGE_SIZE) bytes.
 pub trait Space: Send + Sync {
-    /// Promises room for `pages` more pages: all of them, or none.
+    /// Reserves room for `pages` more pages: all of them, or none.
     ///
     /// # Errors
-    /// `ENOSPC` when the file system is full, `EDQUOT` when its owner's share is used up.
+    /// `ENOSPC` when the file system is full, `EDQUOT` when its owner's quota is used up.
     fn reserve(&self, pages: u64) -> Result<()>;
 
-    /// Gives back room for `pages` pages that were promised before.
+    /// Gives back room for `pages` pages that were reserved before.
     fn release(&self, pages: u64);
 }
 
-/// Space promised, not yet placed. What is left of the promise goes back when it is dropped.
+/// Space reserved and not yet placed. Dropping it gives back the rest.
 #[must_use = "a dropped reservation gives its pages back"]
 pub struct Reservation<'a> {
     space: &'a dyn Space,
@@ -22,31 +22,31 @@ pub struct Reservation<'a> {
 }
 
 impl<'a> Reservation<'a> {
-    /// A promise of `pages` pages.
+    /// A reservation of `pages` pages.
     ///
     /// # Errors
-    /// Those of [`Space::reserve`]; nothing is promised then.
+    /// Those of [`Space::reserve`]; nothing is reserved then.
     pub fn new(space: &'a dyn Space, pages: u64) -> Result<Self> {
         let mut reservation = Self::none(space);
         reservation.grow(pages)?;
         Ok(reservation)
     }
 
-    /// No promise yet.
+    /// A reservation of no pages.
     pub fn none(space: &'a dyn Space) -> Self {
         Self { space, pages: 0 }
     }
 
-    /// The pages promised and not yet placed.
+    /// The pages reserved and not yet placed.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Adds a promise of `more` pages.
+    /// Reserves `more` pages in addition.
     ///
     /// # Errors
-    /// Those of [`Space::reserve`]; the promise stays as it was.
+    /// Those of [`Space::reserve`]; the reservation stays as it was.
     pub fn grow(&mut self, more: u64) -> Result<()> {
         if more > 0 {
             self.space.reserve(more)?;
@@ -55,10 +55,11 @@ impl<'a> Reservation<'a> {
         Ok(())
     }
 
-    /// Takes `pages` out of the promise: somebody holds them now, and will release them.
+    /// Takes `pages` out of the reservation: the caller's structure holds them now, and will
+    /// release them.
     ///
     /// # Panics
-    /// If fewer are promised: space nobody promised would be used.
+    /// If fewer are reserved.
     pub fn place(&mut self, pages: u64) {
         self.pages = self
             .pages
@@ -66,7 +67,7 @@ impl<'a> Reservation<'a> {
             .expect("more pages placed than promised");
     }
 
-    /// Puts `pages` that were held into the promise, which gives them back in the end.
+    /// Adds `pages` that were held to the reservation, which gives them back in the end.
     pub fn take_back(&mut self, pages: u64) {
         self.pages += pages;
     }
@@ -108,28 +109,29 @@ impl CacheStats {
         self.frames.sum().max(0).cast_unsigned()
     }
 
-    /// Bytes held: frames and the tables that find them.
+    /// Bytes of memory: frames and the tables that find them.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.sum().max(0).cast_unsigned()
     }
 
-    /// A figure that grows by the bytes that this thread adds to what is held: it means nothing but
-    /// for its differences, and those can have parts that other threads added.
+    /// A counter that grows by the bytes that this thread adds. Only differences of it mean
+    /// something, and they may contain changes of other threads that had the slot.
     #[inline]
     #[must_use]
     pub fn own_bytes(&self) -> i64 {
         self.bytes.own()
     }
 
-    /// Counts bytes as held until the answer is dropped: of a buffer whose content becomes pages.
+    /// Counts bytes as held until the result is dropped: of a buffer with content that becomes
+    /// pages.
     pub fn hold(&self, bytes: u64) -> HeldBytes<'_> {
         let bytes = bytes.cast_signed();
         self.bytes.add(bytes);
         HeldBytes { stats: self, bytes }
     }
 
-    pub(crate) fn settle(&self, before: Held, after: Held) {
+    pub(crate) fn update(&self, before: Held, after: Held) {
         if before.frames != after.frames {
             self.frames
                 .add(after.frames.wrapping_sub(before.frames).cast_signed());
@@ -141,7 +143,7 @@ impl CacheStats {
     }
 }
 
-/// Bytes that are counted, and will be pages.
+/// Bytes that are counted, and will become pages.
 #[derive(Debug)]
 #[must_use = "they are counted as long as this is there"]
 pub struct HeldBytes<'s> {
@@ -155,12 +157,12 @@ impl Drop for HeldBytes<'_> {
     }
 }
 
-/// To whom a file's pages are charged. An owner passes the same account to every call.
+/// Where a file's pages are charged. An owner passes the same account to every call.
 #[derive(Clone, Copy)]
 pub struct Account<'a> {
-    /// Who promises room for pages.
+    /// Reserves room for pages.
     pub space: &'a dyn Space,
-    /// Who counts what is in memory.
+    /// Counts what is in memory.
     pub stats: &'a CacheStats,
 }
 
@@ -172,7 +174,7 @@ impl fmt::Debug for Account<'_> {
     }
 }
 
-/// What one file holds at a moment.
+/// What one file holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     /// Pages of space: frames and unwritten pages.

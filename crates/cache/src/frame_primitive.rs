@@ -1,20 +1,20 @@
-//! What the frames are made of, for a model to exchange.
+//! The primitives under the frames that a model replaces.
 //!
-//! `tests/frame_model` compiles `frame` a second time, with another module of this name: it holds
-//! loom's atomics, and hears of every use of a frame's memory, so that the same source runs under
-//! every interleaving.
+//! `tests/frame_model` compiles `frame` a second time, with another module of this name. That one
+//! holds loom's atomics and watches every use of a frame's memory, so that the same source runs
+//! under every interleaving.
 
 pub(crate) use holdfast_sync::constant;
 pub(crate) use parking_lot::{Mutex, MutexGuard};
-/// A word of guesses, which no model looks at.
+/// A word of guesses: no step in models.
 pub(crate) use std::sync::atomic::AtomicU64 as Mark;
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// log2 of the slots of a node. Models have small nodes.
 pub(crate) const FAN_SHIFT: u32 = 6;
 
-/// A load by the only thread that stores there, or by whoever has the place to himself: it meets
-/// what that thread stored last. In models it is not a step of its own.
+/// A load by the only thread that stores there, or with exclusive access: it returns what that
+/// thread stored last. In models it is not a step of its own.
 pub(crate) trait Own {
     type Value;
 
@@ -48,7 +48,7 @@ impl<T> Own for AtomicPtr<T> {
     }
 }
 
-/// Uses of a frame's bytes, said where they begin. Only models listen.
+/// Uses of a frame's bytes, for models.
 pub(crate) mod memory {
     use holdfast_sync::ShardedCounter;
     use std::ptr::NonNull;
@@ -56,17 +56,17 @@ pub(crate) mod memory {
 
     static TAKEN: LazyLock<ShardedCounter> = LazyLock::new(ShardedCounter::new);
 
-    /// So many bytes came from the allocator, or went back to it.
+    /// Counts bytes that came from the allocator, or (negative) went back to it.
     pub(crate) fn took(bytes: i64) {
         TAKEN.add(bytes);
     }
 
-    /// What all that took and went back comes to.
+    /// The bytes that are with this module now.
     pub(crate) fn taken() -> u64 {
         TAKEN.sum().max(0).cast_unsigned()
     }
 
-    /// There are `len` bytes for the caller alone.
+    /// The caller got `len` bytes that no other thread knows.
     #[inline]
     pub(crate) fn made(_start: NonNull<u8>, _len: usize) {}
 
@@ -78,11 +78,11 @@ pub(crate) mod memory {
     #[inline]
     pub(crate) fn written(_start: NonNull<u8>, _from: usize, _to: usize) {}
 
-    /// The bytes are nobody's from now on; with debug assertions, whoever reads them nevertheless
-    /// does not find what was there.
+    /// The bytes end. With debug assertions they are overwritten, so that a late reader does not
+    /// find the old content.
     ///
     /// # Safety
-    /// They are an allocation that nobody uses any more.
+    /// They are an allocation that no thread uses any more.
     #[inline]
     #[expect(unsafe_code, reason = "memory that ends here")]
     pub(crate) unsafe fn ended(start: NonNull<u8>, len: usize) {
@@ -93,24 +93,25 @@ pub(crate) mod memory {
     }
 }
 
-/// Who has a block of memory beside the first who had it, counted apart from the block: a header in it
-/// would make a page of bytes more than a page of memory.
+/// The owners of a block of memory beside its first one. They are counted outside the block: a
+/// header in it would make a frame larger than a page of memory.
 ///
-/// The counts lie in leaves by the address, each made when something in its range is first shared, and kept.
-/// Where at most one block begins there is one count.
+/// The counts lie in leaves by address, each made when a block in its range is first shared, and
+/// kept. At most one block begins in the range of one count.
 pub(crate) mod owners {
     use std::alloc::{GlobalAlloc as _, Layout, System, handle_alloc_error};
     use std::ptr::{self, NonNull};
     use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering};
 
-    /// Smallest block that can have several owners, in bytes: no two of them begin within as many.
+    /// The smallest block that can have several owners, in bytes: no two blocks begin within that
+    /// distance.
     pub(crate) const SHARED_MIN: usize = 1 << GRANULE_SHIFT;
 
     const GRANULE_SHIFT: u32 = 10;
     /// log2 of the counts of a leaf: for 256 MiB of addresses.
     const LEAF_SHIFT: u32 = 18;
     const LEAVES: usize = 1 << (48 - GRANULE_SHIFT - LEAF_SHIFT);
-    /// More owners are a leak.
+    /// More owners than this are a leak.
     const OWNERS_MAX: u16 = u16::MAX / 2;
 
     type Leaf = [AtomicU16; 1 << LEAF_SHIFT];
@@ -130,8 +131,8 @@ pub(crate) mod owners {
         unsafe { leaf.as_ref() }
     }
 
-    /// Taken from the system, not from the program's allocator: it stays for ever, one KiB for each 512 of
-    /// memory around shared frames, and only what is touched of it takes memory.
+    /// Taken from the system, not from the program's allocator: a leaf stays for ever. It has one
+    /// KiB for each 512 KiB of addresses, and only touched parts take memory.
     #[cold]
     #[expect(unsafe_code, reason = "memory of the system")]
     fn make(pointer: &AtomicPtr<Leaf>) -> &'static Leaf {
@@ -146,26 +147,25 @@ pub(crate) mod owners {
             .compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire)
             .is_err()
         {
-            // Somebody else was faster.
-            // SAFETY: made above, and known to nobody else.
+            // Another thread was faster. SAFETY: made above, and no other thread knows it.
             unsafe { System.dealloc(new.cast(), LAYOUT) };
         }
         leaf(pointer).expect("just set")
     }
 
-    /// There is one owner more, says one of them.
+    /// Adds an owner; called by one of the owners.
     ///
     /// # Panics
-    /// If there are more than anybody can want.
+    /// If there are more than any program needs.
     pub(crate) fn join(start: NonNull<u8>) {
         let (pointer, at) = place(start);
         let leaf = leaf(pointer).unwrap_or_else(|| make(pointer));
-        // Relaxed: the new owner learns of the block from the one who calls this.
+        // Relaxed: the caller hands the block over to the new owner.
         let others = leaf[at].fetch_add(1, Ordering::Relaxed);
         assert!(others < OWNERS_MAX, "a frame with {others} owners");
     }
 
-    /// There is one owner less; was it the last one?
+    /// Removes an owner; was it the last one?
     #[inline]
     pub(crate) fn leave(start: NonNull<u8>) -> bool {
         let (pointer, at) = place(start);
@@ -173,12 +173,13 @@ pub(crate) mod owners {
             return true;
         };
         let others = &leaf[at];
-        // Acquire: whoever left before did so when he was done with the block. Only an owner makes
-        // more of them, so none comes to a single one.
+        // Acquire: earlier owners had left after their last use of the block. Only an owner adds
+        // owners, so a single owner stays single.
         if others.load(Ordering::Acquire) == 0 {
             return true;
         }
-        // Release, and acquire for the last: as above. (No fence: the thread sanitizer sees none.)
+        // Release, and acquire for the last one, as above. (No fence: the thread sanitizer does not
+        // see fences.)
         if others.fetch_sub(1, Ordering::AcqRel) != 0 {
             return false;
         }

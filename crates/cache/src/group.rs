@@ -1,4 +1,4 @@
-//! Groups of 64 pages, whose states are asked for at once: a bit for each page.
+//! Groups of 64 pages with one state bit for each page.
 
 use crate::PAGE_SIZE;
 use std::ops::Range;
@@ -7,8 +7,6 @@ use std::ops::Range;
 pub(crate) const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
 /// Pages of a group: as many as a word has bits.
 pub(crate) const GROUP_PAGES: u64 = 64;
-/// log2 of [`GROUP_PAGES`].
-pub(crate) const GROUP_SHIFT: u32 = GROUP_PAGES.trailing_zeros();
 /// Bytes of content that a group spans.
 pub(crate) const GROUP_SIZE: u64 = GROUP_PAGES << PAGE_SHIFT;
 

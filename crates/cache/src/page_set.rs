@@ -1,56 +1,20 @@
 //! A set of pages.
 
-use crate::group::{GROUP_PAGES, GROUP_SHIFT, mask};
-use crate::ranges::RangeSet;
+use crate::group::{GROUP_PAGES, mask};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of page numbers: here pages that take space and have no frame.
+/// A set of page numbers, kept as ranges: here pages that take space and have no frame.
 ///
-/// Whole groups are kept as ranges, because one call may allocate a range of any length, and must not cost more for it;
-/// what is there of others as a bit for each page, because pages may go and come in any order, of a large file that is
-/// filled in none.
+/// One call may allocate a range of any length at constant cost. A file that is filled in random
+/// order has at most one range more than it has pages in memory.
 ///
-/// *Invariants.* No group is among both, and none of the others has no page or all; `pages` is the number of all.
+/// *Invariants.* Ranges are not empty and do not touch; `pages` is the number of all pages.
 #[derive(Debug, Default)]
 pub(crate) struct PageSet {
-    whole: RangeSet,
-    parts: BTreeMap<u64, u64>,
+    /// From the start of a range to its end.
+    ranges: BTreeMap<u64, u64>,
     pages: u64,
-}
-
-fn group_of(page: u64) -> u64 {
-    page >> GROUP_SHIFT
-}
-
-fn place_of(page: u64) -> u64 {
-    page % GROUP_PAGES
-}
-
-fn count(pages: u64) -> u64 {
-    u64::from(pages.count_ones())
-}
-
-/// The groups of which a range has some pages, with those, and those of which it has all.
-fn groups(range: &Range<u64>) -> (impl Iterator<Item = (u64, u64)>, Range<u64>) {
-    let (start, end) = (place_of(range.start), place_of(range.end));
-    let (first, last) = (group_of(range.start), group_of(range.end));
-    let whole = first + u64::from(start > 0)..last;
-    let edges = if range.is_empty() {
-        [0; 2]
-    } else if first == last {
-        [mask(start..end), 0]
-    } else if start == 0 {
-        [0, mask(0..end)]
-    } else {
-        [mask(start..GROUP_PAGES), mask(0..end)]
-    };
-    let whole = match whole.is_empty() {
-        true => 0..0,
-        false => whole,
-    };
-    let edges = [first, last].into_iter().zip(edges);
-    (edges.filter(|(_, pages)| *pages != 0), whole)
 }
 
 impl PageSet {
@@ -61,142 +25,90 @@ impl PageSet {
 
     /// The number of entries, which is what the set costs.
     pub(crate) fn entries(&self) -> u64 {
-        self.whole.ranges() + self.parts.len() as u64
+        self.ranges.len() as u64
+    }
+
+    /// The ranges that share a page with `within`, cut to it, in order.
+    fn overlaps(&self, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let before = self.ranges.range(..within.start).next_back();
+        let inside = self
+            .ranges
+            .range(within.start..within.end.max(within.start));
+        before
+            .into_iter()
+            .chain(inside)
+            .map(move |(&start, &end)| start.max(within.start)..end.min(within.end))
+            .filter(|range| !range.is_empty())
     }
 
     /// A bit for each page of a group that is in the set.
     pub(crate) fn mask(&self, group: u64) -> u64 {
-        match self.parts.get(&group) {
-            Some(pages) => *pages,
-            None if self.whole.contains(group) => u64::MAX,
-            None => 0,
-        }
+        let first = group * GROUP_PAGES;
+        self.overlaps(first..first + GROUP_PAGES)
+            .fold(0, |bits, pages| {
+                bits | mask(pages.start - first..pages.end - first)
+            })
     }
 
-    /// The first pages of the set among `within` that follow each other.
+    /// The first run of consecutive pages of the set within `within`.
     pub(crate) fn first_in(&self, within: Range<u64>) -> Option<Range<u64>> {
-        let start = self.next(within.start, within.end)?;
-        Some(start..self.behind(start, within.end))
-    }
-
-    /// The first page from `from` on, before `end`.
-    fn next(&self, from: u64, end: u64) -> Option<u64> {
-        if from >= end {
-            return None;
-        }
-        let group = group_of(from);
-        let here = self.mask(group) & u64::MAX << place_of(from);
-        let found = if here != 0 {
-            (group << GROUP_SHIFT) + u64::from(here.trailing_zeros())
-        } else {
-            let later = group + 1..group_of(end - 1) + 1;
-            if later.is_empty() {
-                return None;
-            }
-            let whole = self.whole.first_in(later.clone());
-            let whole = whole.map(|groups| groups.start << GROUP_SHIFT);
-            let part = self.parts.range(later).next();
-            let part = part
-                .map(|(group, pages)| (group << GROUP_SHIFT) + u64::from(pages.trailing_zeros()));
-            whole.into_iter().chain(part).min()?
-        };
-        (found < end).then_some(found)
-    }
-
-    /// The page behind those that follow this one, which is in the set; `end` at most.
-    fn behind(&self, mut page: u64, end: u64) -> u64 {
-        while page < end {
-            let group = group_of(page);
-            if let Some(pages) = self.parts.get(&group) {
-                let more = u64::from((!(pages >> place_of(page))).trailing_zeros());
-                page += more;
-                if place_of(page) != 0 || more == 0 {
-                    break;
-                }
-            } else {
-                match self.whole.first_in(group..group_of(end - 1) + 1) {
-                    Some(groups) if groups.start == group => page = groups.end << GROUP_SHIFT,
-                    _ => break,
-                }
-            }
-        }
-        page.min(end)
+        self.overlaps(within).next()
     }
 
     /// How many pages of `within` are in the set.
     pub(crate) fn count_in(&self, within: Range<u64>) -> u64 {
-        let (edges, whole) = groups(&within);
-        let of_edges = edges.map(|(group, pages)| count(self.mask(group) & pages));
-        let of_parts = self.parts.range(whole.clone());
-        let of_parts = of_parts.map(|(_, pages)| count(*pages)).sum::<u64>();
-        of_edges.sum::<u64>() + of_parts + GROUP_PAGES * self.whole.count_in(whole)
+        self.overlaps(within)
+            .map(|range| range.end - range.start)
+            .sum()
     }
 
     /// Adds all pages of `range`.
     pub(crate) fn insert(&mut self, range: Range<u64>) {
-        let (edges, whole) = groups(&range);
-        for (group, pages) in edges {
-            self.add(group, pages);
-        }
-        if !whole.is_empty() {
-            self.clear(whole.clone());
-            self.pages += GROUP_PAGES * (whole.end - whole.start);
-            self.whole.insert(whole);
-        }
-    }
-
-    fn add(&mut self, group: u64, pages: u64) {
-        if self.whole.contains(group) {
+        if range.is_empty() {
             return;
         }
-        let here = self.parts.entry(group).or_default();
-        self.pages += count(pages & !*here);
-        *here |= pages;
-        if *here == u64::MAX {
-            self.parts.remove(&group);
-            self.whole.insert(group..group + 1);
+        let Range { mut start, mut end } = range;
+        self.pages += end - start - self.count_in(start..end);
+        if let Some((&before, &before_end)) = self.ranges.range(..start).next_back()
+            && before_end >= start
+        {
+            start = before;
         }
+        for (_, old_end) in self.ranges.extract_if(start..=end, |_, _| true) {
+            end = end.max(old_end);
+        }
+        self.ranges.insert(start, end);
     }
 
     /// Removes all pages of `range`.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
-        if self.pages == 0 {
+        if range.is_empty() || self.ranges.is_empty() {
             return;
         }
-        let (edges, whole) = groups(&range);
-        for (group, pages) in edges {
-            self.take(group, pages);
-        }
-        if !whole.is_empty() {
-            self.clear(whole);
-        }
-    }
-
-    fn take(&mut self, group: u64, pages: u64) {
-        if let Some(here) = self.parts.get_mut(&group) {
-            self.pages -= count(pages & *here);
-            *here &= !pages;
-            if *here == 0 {
-                self.parts.remove(&group);
+        let Range { start, end } = range;
+        self.pages -= self.count_in(start..end);
+        if let Some((_, before_end)) = self.ranges.range_mut(..start).next_back()
+            && *before_end > start
+        {
+            let old_end = std::mem::replace(before_end, start);
+            if old_end > end {
+                self.ranges.insert(end, old_end);
+                return;
             }
-        } else if self.whole.contains(group) {
-            self.whole.remove(group..group + 1);
-            self.pages -= count(pages);
-            // Not the whole group, hence some are left.
-            self.parts.insert(group, !pages);
+        }
+        let mut rest = None;
+        for (_, old_end) in self.ranges.extract_if(start..end, |_, _| true) {
+            if old_end > end {
+                rest = Some(old_end);
+            }
+        }
+        if let Some(old_end) = rest {
+            self.ranges.insert(end, old_end);
         }
     }
 
-    /// Removes all pages of these groups.
-    fn clear(&mut self, groups: Range<u64>) {
-        self.pages -= GROUP_PAGES * self.whole.count_in(groups.clone());
-        self.whole.remove(groups.clone());
-        let parts = self.parts.extract_if(groups, |_, _| true);
-        self.pages -= parts.map(|(_, pages)| count(pages)).sum::<u64>();
-    }
-
-    /// Moves every page from `from` on by `delta`; none of them may land below zero or on a page
-    /// of the set that stays.
+    /// Moves every page from `from` on by `delta`. None may arrive below zero or at a page of the
+    /// set that stays.
     pub(crate) fn shift(&mut self, from: u64, delta: i64) {
         let mut moving = Vec::new();
         let mut next = from;
@@ -227,9 +139,6 @@ mod tests {
         }
         assert_eq!(&pages, model);
         assert_eq!(set.pages(), model.len() as u64);
-        for (group, here) in &set.parts {
-            assert!(*here != 0 && *here != u64::MAX && !set.whole.contains(*group));
-        }
     }
 
     proptest! {
@@ -240,7 +149,7 @@ mod tests {
             let mut set = PageSet::default();
             let mut model = BTreeSet::new();
             for (kind, start, len) in steps {
-                // Many begin or end with a group.
+                // Many ranges begin or end with a group.
                 let len = if len > 150 { (len - 150).next_multiple_of(64) - start % 64 } else { len };
                 let range = start..start + len;
                 match kind {
@@ -281,15 +190,15 @@ mod tests {
     }
 
     #[test]
-    fn pages_in_any_order_cost_a_word_for_each_group() {
+    fn pages_in_any_order_are_one_range_in_the_end() {
         let mut set = PageSet::default();
-        for page in (0..64_000).map(|number| number * 48_271 % 64_000) {
+        for (inserted, page) in (1..).zip((0..6400).map(|number| number * 4827 % 6400)) {
             set.insert(page..page + 1);
-            assert!(set.entries() <= 1000);
+            assert!(set.entries() <= inserted.min(6401 - inserted));
         }
-        assert_eq!((set.pages(), set.entries()), (64_000, 1));
+        assert_eq!((set.pages(), set.entries()), (6400, 1));
         set.insert(u64::MAX / 2..u64::MAX);
-        assert!(set.entries() <= 4);
+        assert_eq!(set.entries(), 2);
         set.remove(1..u64::MAX);
         assert_eq!((set.pages(), set.entries()), (1, 1));
     }

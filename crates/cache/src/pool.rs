@@ -1,14 +1,13 @@
-//! A fixed amount of space that many threads draw from.
+//! A fixed amount of space that many threads reserve from.
 //!
-//! *Invariants.* The common pool, the credits of all slots and what is used add up to the limit,
-//! except for the instant in which pages travel between them in a caller's hands: then they are
-//! in none of the sums, and never in two. So the limit cannot be exceeded.
+//! *Invariants.* The common pool, the credits of all slots and the used pages add up to the limit.
+//! While a thread moves pages between them they are in none of the sums, and never in two, so the
+//! limit cannot be exceeded.
 //!
-//! Threads keep a small credit of their own, because a counter that every write to every file
-//! changes would be a line shared by operations on different objects. Credits mean that a
-//! thread may find the pool empty while others still hold some: then it gathers all credits
-//! and tries again, so `ENOSPC` is said only when there really is no room (or when other threads
-//! were using it up at that moment).
+//! Each thread keeps a small credit, because a counter that every write to every file changes would
+//! be a cache line shared by all writers. So a thread may find the pool empty while others have
+//! credit. It then collects all credits and tries again. So `ENOSPC` means that there is no room,
+//! or that other threads were taking it at that moment.
 
 use crate::account::Space;
 use holdfast_sync::{PerCore, ShardedCounter};
@@ -18,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A [`Space`] with a fixed limit, or with none.
 #[derive(Debug)]
 pub struct SpacePool {
-    /// Only counts, when there is no limit.
+    /// Counts the used pages, if there is no limit.
     unlimited_used: ShardedCounter,
     limited: Option<Limited>,
 }
@@ -27,29 +26,29 @@ pub struct SpacePool {
 struct Limited {
     limit: u64,
     free: AtomicU64,
-    /// What a thread takes beyond what it needs.
-    credit: u64,
-    credits: PerCore<AtomicU64>,
+    /// Pages that a thread reserves beyond what it needs.
+    batch: u64,
+    cached: PerCore<AtomicU64>,
 }
 
-/// Pages a thread takes from the pool beyond what it needs: 1 MiB.
-const CREDIT: u64 = 256;
+/// Pages that a thread reserves beyond what it needs: 1 MiB.
+const BATCH: u64 = 256;
 
 impl SpacePool {
     /// Room for `limit` pages, or without a limit.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
-        Self::with_credit(limit, CREDIT)
+        Self::with_batch(limit, BATCH)
     }
 
-    /// As [`new`](Self::new), of anything: a thread takes so much of it beyond what it needs.
+    /// As [`new`](Self::new), for any unit: a thread reserves `batch` beyond what it needs.
     #[must_use]
-    pub fn with_credit(limit: Option<u64>, credit: u64) -> Self {
+    pub fn with_batch(limit: Option<u64>, batch: u64) -> Self {
         let limited = limit.map(|limit| Limited {
             limit,
             free: AtomicU64::new(limit),
-            credit,
-            credits: PerCore::default(),
+            batch,
+            cached: PerCore::default(),
         });
         Self {
             unlimited_used: ShardedCounter::new(),
@@ -63,7 +62,7 @@ impl SpacePool {
         self.limited.as_ref().map(|limited| limited.limit)
     }
 
-    /// Pages in use or promised. Exact when no other thread reserves or releases meanwhile.
+    /// Pages in use or reserved. Exact if no other thread reserves or releases meanwhile.
     #[must_use]
     pub fn used(&self) -> u64 {
         match &self.limited {
@@ -81,35 +80,33 @@ impl SpacePool {
 
 impl Limited {
     fn free(&self) -> u64 {
-        let credits = self
-            .credits
+        let each = self
+            .cached
             .iter()
-            .map(|credit| credit.load(Ordering::Relaxed));
-        credits.fold(self.free.load(Ordering::Relaxed), u64::saturating_add)
+            .map(|pages| pages.load(Ordering::Relaxed));
+        each.fold(self.free.load(Ordering::Relaxed), u64::saturating_add)
     }
 
     fn reserve(&self, pages: u64) -> Result<()> {
-        // A request that can never be met must not disturb everybody's credit.
+        // A request that can never succeed must not collect the credits of others.
         if pages > self.limit {
             return Err(Errno::ENOSPC);
         }
-        if take(self.credits.mine(), pages) {
+        if take(self.cached.mine(), pages) {
             return Ok(());
         }
-        let with_credit = pages.saturating_add(self.credit);
-        if with_credit <= self.limit / 8 && take(&self.free, with_credit) {
-            self.credits
-                .mine()
-                .fetch_add(self.credit, Ordering::Relaxed);
+        let more = pages.saturating_add(self.batch);
+        if more <= self.limit / 8 && take(&self.free, more) {
+            self.cached.mine().fetch_add(self.batch, Ordering::Relaxed);
             return Ok(());
         }
         if take(&self.free, pages) {
             return Ok(());
         }
-        for credit in self.credits.iter() {
-            let gathered = credit.swap(0, Ordering::Relaxed);
-            if gathered > 0 {
-                self.free.fetch_add(gathered, Ordering::Relaxed);
+        for pages in self.cached.iter() {
+            let taken = pages.swap(0, Ordering::Relaxed);
+            if taken > 0 {
+                self.free.fetch_add(taken, Ordering::Relaxed);
             }
         }
         if take(&self.free, pages) {
@@ -120,18 +117,18 @@ impl Limited {
     }
 
     fn release(&self, pages: u64) {
-        let credit = self.credits.mine();
-        if pages <= self.credit && credit.load(Ordering::Relaxed) <= self.credit {
-            credit.fetch_add(pages, Ordering::Relaxed);
+        let own = self.cached.mine();
+        if pages <= self.batch && own.load(Ordering::Relaxed) <= self.batch {
+            own.fetch_add(pages, Ordering::Relaxed);
         } else {
             self.free.fetch_add(pages, Ordering::Relaxed);
         }
     }
 }
 
-/// Takes `pages` out of `from` if that many are there.
+/// Takes `pages` out of `from` if there are as many.
 fn take(from: &AtomicU64, pages: u64) -> bool {
-    // Relaxed throughout: the numbers guard no other memory.
+    // Relaxed throughout: the numbers order no other memory.
     from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |there| {
         there.checked_sub(pages)
     })
@@ -209,7 +206,7 @@ mod tests {
             }
         });
         assert_eq!((held.into_inner(), pool.used()), (0, 0));
-        // Whether threads met at the limit is chance; alone, it is certain.
+        // Whether threads reach the limit together is chance; alone, it is certain.
         assert_eq!(pool.reserve(3001), Err(Errno::ENOSPC));
     }
 

@@ -14,9 +14,9 @@ const NOT_DONE: u8 = 8;
 
 /// Check a volume on behalf of fsck(8)
 ///
-/// With -a or -p, as at the start of a system, a volume that says nothing wrong of itself is not looked
-/// at closely: what its journal holds is replayed when it is mounted. -f has it checked all the same, and
-/// repaired if need be, as -y does. Without these what is found is told, and left (exit code 4).
+/// With -a or -p, as at system start, only the superblock is read: a mount replays the journal.
+/// With -f, fsck checks such a volume all the same, and repairs it if need be, as -y does. Without
+/// these options findings are printed and left (exit code 4).
 #[derive(Debug, Parser)]
 #[command(name = "fsck.holdfast", version)]
 pub(crate) struct FsckArguments {
@@ -44,7 +44,7 @@ pub(crate) struct FsckArguments {
     #[arg(short = 'r')]
     interactive: bool,
 
-    /// Say more: what a look at the superblock alone has found
+    /// Print what the superblock says
     #[arg(short = 'v')]
     verbose: bool,
 
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &FsckArguments) -> ExitCode {
     let words = words.into_iter().map(OsString::from).chain([volume]);
     match Cli::try_parse_from(words).map(|cli| cli.command) {
         Ok(Command::Fsck(check)) => fsck::run(&check),
-        // Its own call is right.
+        // The words above always parse, so this is unreachable.
         _ => ExitCode::from(USAGE),
     }
 }

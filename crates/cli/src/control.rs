@@ -1,4 +1,4 @@
-//! What a command asks of the daemon of a mount, and how it answers.
+//! The requests a command sends to the daemon of a mount, and the answers.
 //!
 //! Requests and most answers are one JSON object each; inodes come as rows of fixed length.
 
@@ -13,14 +13,14 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Let the volume have so many bytes.
+    /// Grow the volume.
     Resize {
-        /// That many.
+        /// The new size.
         bytes: u64,
     },
-    /// Numbers of inodes that cut all into about equal parts.
+    /// Inode numbers that split all inodes into about equal parts.
     Split {
-        /// So many parts.
+        /// The number of parts.
         parts: usize,
     },
     /// Inodes, as rows: as many as fit.
@@ -30,20 +30,20 @@ pub(crate) enum Request {
         /// And up to this one.
         upto: u64,
     },
-    /// What there is to tell about the mount, as JSON, where no extended attribute can tell it.
+    /// The report on the mount, as JSON, for mounts without extended attributes.
     Info {
-        /// Also what is counted by looking at each inode.
+        /// Also count inodes by state and type, which visits each one.
         inodes: bool,
     },
     /// A socket for one job of this process: see [`crate::engine`].
     Job,
-    /// What was mounted read-only takes changes from now on.
+    /// Make a read-only mount writable.
     Writable,
-    /// What is mounted takes no changes from now on.
+    /// Make the mount read-only.
     ReadOnly,
-    /// How memory was freed.
+    /// Records of reclaim passes.
     Reclaim {
-        /// From this record on; `None`: from now on.
+        /// The first record wanted; `None`: the next one made.
         from: Option<u64>,
     },
 }
@@ -52,31 +52,31 @@ pub(crate) enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// The volume has so many bytes now.
+    /// The volume's size in bytes.
     Resized(u64),
     /// Where to cut.
     Cuts(Vec<u64>),
-    /// The name of the socket by which the job is to come.
+    /// The name of the socket for the job.
     Job(Vec<u8>),
-    /// It takes changes.
+    /// The mount is writable.
     Writable,
-    /// It takes none.
+    /// The mount is read-only.
     ReadOnly,
     /// The next records.
     Reclaim(Traced),
-    /// It could not be done.
+    /// The request failed, and why.
     Failed(String),
 }
 
-/// The mount at this root, to be asked.
+/// Opens the mount at this root for requests.
 pub(crate) fn open(root: &Path) -> Result<Controlled> {
     Controlled::open(root).map_err(|error| refused(root, &error))
 }
 
-/// Asks for something that is answered in JSON.
+/// Sends a request that is answered in JSON.
 ///
 /// # Errors
-/// What the daemon answers, or that it answers nothing of the kind.
+/// The failure that the daemon answered, or that its answer cannot be read.
 pub(crate) fn ask(mount: &Controlled, root: &Path, request: &Request) -> Result<Answer> {
     let answer = rows(mount, root, request)?;
     match serde_json::from_slice(&answer)? {
@@ -85,7 +85,7 @@ pub(crate) fn ask(mount: &Controlled, root: &Path, request: &Request) -> Result<
     }
 }
 
-/// Asks for rows.
+/// Sends a request that is answered in rows.
 ///
 /// # Errors
 /// As [`ask`].
@@ -94,26 +94,26 @@ pub(crate) fn rows(mount: &Controlled, root: &Path, request: &Request) -> Result
     mount.call(&request).map_err(|error| refused(root, &error))
 }
 
-/// An answer that this version does not know.
+/// The failure for an answer of an unexpected variant.
 pub(crate) fn other_answer(root: &Path) -> Failure {
     Failure::new("its daemon answers something that this version does not understand")
         .at(root)
         .hint("it is of another version: mount it again with this one")
 }
 
-/// A call that failed.
+/// The failure for a request that the kernel or the daemon refused.
 pub(crate) fn refused(root: &Path, error: &io::Error) -> Failure {
     use rustix::io::Errno;
     let failure = match Errno::from_io_error(error) {
         Some(Errno::NOTTY) => Failure::new("its daemon does not answer such requests")
             .hint("it is of another version: mount it again with this one"),
-        Some(Errno::PERM) => Failure::new("may not be asked for that by this user")
-            .hint("run as root, or as the user who mounted it"),
+        Some(Errno::PERM) => Failure::new("does not accept that request from this user")
+            .hint("run as root, or as the user that mounted it"),
         Some(Errno::OPNOTSUPP) => {
             Failure::new("cannot do that: it is no volume, or its device cannot")
                 .hint("holdfast info DIR tells what is mounted there")
         }
-        _ => Failure::new(error.to_string()),
+        _ => Failure::new(error),
     };
     failure.at(root)
 }

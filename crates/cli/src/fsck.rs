@@ -1,9 +1,9 @@
-//! `holdfast fsck`: is a volume what it says it is, and can it be made so?
+//! `holdfast fsck`: checks a volume, and repairs it.
 
 use crate::message::{Failure, Result};
 use crate::volume::hint_at_opening;
 use anstyle::{AnsiColor, Style};
-use holdfast_device::{Access, BlockDevice, FileDevice, FileOptions};
+use holdfast_device::{Access, BlockDevice, FileDevice};
 use holdfast_volume::check::{Finding, Report, Stage};
 use holdfast_volume::repair::Outcome;
 use holdfast_volume::{CheckOptions, Error as VolumeError, check, recognize, repair};
@@ -27,15 +27,16 @@ const DONE: Style = AnsiColor::Green.on_default().bold();
 /// Check a volume that is not mounted; changes nothing, unless asked to repair it
 ///
 /// Every block, name, inode, extent and count is compared with all that refers to it. A volume that
-/// was not closed cleanly is checked as its journal leaves it, in memory. If it failed while it was
-/// mounted, the daemon's log (the journal or syslog, or the file of `-o log=`) and `holdfast
-/// umount` have told the reason: a volume that failed writes nothing more, and cannot.
+/// was not closed cleanly is checked after a replay of its journal, in memory. If it failed while
+/// it was mounted, the reason is in the daemon's log: the journal, syslog, or the file of
+/// `-o log=`. `holdfast umount` prints the reason too. The volume itself cannot record it, since a
+/// failed volume is not written to.
 ///
-/// With --repair the journal is replayed, and what is wrong is made to agree. What has lost its name is put
-/// to lost+found. A volume of which nothing else exists is better copied first.
+/// With --repair the journal is replayed, and what is wrong is repaired. Inodes without a name are
+/// put into lost+found. Copy a volume of which there is no backup first.
 ///
-/// Exit code 0: nothing is wrong; 1: something was, and is repaired; 4: something is; 8: it could not be
-/// checked or repaired, or there is no volume.
+/// Exit code 0: no errors. 1: errors were repaired. 4: errors are left. 8: the volume could not be
+/// checked or repaired, or there is none.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The image file or block device
@@ -46,11 +47,11 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     repair: bool,
 
-    /// Threads that look at the same time; one for each processor if absent
+    /// Threads that check at the same time; one for each processor if absent
     #[arg(short, long, value_name = "NUMBER")]
     jobs: Option<std::num::NonZeroUsize>,
 
-    /// Findings that are shown; others are counted
+    /// Most findings to print; others are counted
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     findings: usize,
 
@@ -73,7 +74,7 @@ struct Summary<'r> {
     findings_not_shown: u64,
 }
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Serialize)]
 struct Repaired<'r> {
     findings_before: Vec<One<'r>>,
@@ -120,18 +121,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn checked(arguments: &Arguments) -> Result<ExitCode> {
-    let access = if arguments.repair {
-        Access::ReadWrite
-    } else {
-        Access::ReadOnly
-    };
-    let options = FileOptions {
-        access,
-        ..FileOptions::default()
+    let access = match arguments.repair {
+        true => Access::ReadWrite,
+        false => Access::ReadOnly,
     };
     let volume = &arguments.volume;
     let failed = |error: String| Failure::new(error).at(volume);
-    let device = FileDevice::open(volume, options).map_err(|error| {
+    let device = FileDevice::open(volume, access).map_err(|error| {
         let failure = failed(error.to_string());
         match error.kind() {
             io::ErrorKind::ResourceBusy => failure.hint("holdfast umount ends a mount of it"),
@@ -154,7 +150,7 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(jobs) = arguments.jobs {
         how.jobs = jobs.get();
     }
-    // Hidden by itself where standard error is no terminal.
+    // `indicatif` hides it where standard error is no terminal.
     let bar = ProgressBar::new(0);
     let show = |stage: Stage, done: u64, all: u64| {
         bar.set_length(all);
@@ -195,7 +191,7 @@ fn print_json(out: &mut impl Write, report: &Report, outcome: Option<&Outcome>) 
         repaired: outcome.map(|outcome| Repaired {
             findings_before: outcome.before.findings.iter().map(One::of).collect(),
             findings_before_not_shown: outcome.before.more,
-            done: outcome.deeds.iter().map(ToString::to_string).collect(),
+            done: outcome.actions.iter().map(ToString::to_string).collect(),
             done_not_shown: outcome.more,
         }),
         replayed: report.replayed,
@@ -209,24 +205,29 @@ fn print_json(out: &mut impl Write, report: &Report, outcome: Option<&Outcome>) 
     writeln!(out)
 }
 
-/// What was wrong, and what was done about it.
-fn print_repair(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
-    for finding in &outcome.before.findings {
+fn print_findings(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    for finding in &report.findings {
         writeln!(out, "{FOUND}{}{FOUND:#}: {finding}", finding.code())?;
     }
-    if outcome.before.more > 0 {
-        writeln!(out, "and {} more findings", outcome.before.more)?;
-    }
-    for deed in &outcome.deeds {
-        writeln!(out, "{DONE}repair{DONE:#}: {deed}")?;
-    }
-    if outcome.more > 0 {
-        writeln!(out, "and {} more deeds", outcome.more)?;
+    if report.more > 0 {
+        writeln!(out, "and {} more findings", report.more)?;
     }
     Ok(())
 }
 
-/// A volume that fails writes nothing more, so that it cannot say why it was left as it is.
+/// Prints the findings and the repairs.
+fn print_repair(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
+    print_findings(out, &outcome.before)?;
+    for action in &outcome.actions {
+        writeln!(out, "{DONE}repair{DONE:#}: {action}")?;
+    }
+    if outcome.more > 0 {
+        writeln!(out, "and {} more actions", outcome.more)?;
+    }
+    Ok(())
+}
+
+/// Names the places that may have the reason: a failed volume cannot record it.
 fn print_unclosed(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
     writeln!(
         out,
@@ -237,12 +238,7 @@ fn print_unclosed(out: &mut impl Write, arguments: &Arguments) -> io::Result<()>
 }
 
 fn print_text(out: &mut impl Write, arguments: &Arguments, report: &Report) -> io::Result<()> {
-    for finding in &report.findings {
-        writeln!(out, "{FOUND}{}{FOUND:#}: {finding}", finding.code())?;
-    }
-    if report.more > 0 {
-        writeln!(out, "and {} more findings", report.more)?;
-    }
+    print_findings(out, report)?;
     let state = match (report.is_clean(), arguments.repair) {
         (true, _) => "clean",
         (false, _) if report.superblock.is_none() => {

@@ -1,4 +1,4 @@
-//! Shell completions and manual pages, made from the definitions of the command line itself.
+//! Shell completions and manual pages, generated from the definitions of the command line.
 
 use crate::{
     Cli,
@@ -70,7 +70,7 @@ fn write_pages(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Helpers of mount(8) stand in its section of the manual.
+/// Helpers of mount(8) are in section 8 of the manual.
 fn write_helper(dir: &Path, command: Command) -> io::Result<()> {
     let path = dir.join(format!("{}.8", command.get_name()));
     let mut page = Vec::new();

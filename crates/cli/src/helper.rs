@@ -1,7 +1,7 @@
-//! By other names: what mount(8), umount(8), mkfs(8) and fsck(8) call for the type `holdfast`.
+//! The helpers of mount(8), umount(8), mkfs(8) and fsck(8) for the type `holdfast`.
 //!
-//! Their conventions differ from this command's in two things: options of their own, and exit
-//! codes (mount(8): 1 for a wrong call, 32 for a mount that did not succeed).
+//! Their options and exit codes follow those programs (mount(8): 1 for a wrong call, 32 for a
+//! failed mount).
 
 use crate::{
     checker::{self, FsckArguments},
@@ -41,7 +41,7 @@ pub(crate) enum Helper {
 #[derive(Debug, Parser)]
 #[command(name = "mount.holdfast", version)]
 pub(crate) struct MountArguments {
-    /// What to mount: `mem:`, a new, empty file system in memory
+    /// What to mount, as for `holdfast mount`
     #[arg(value_name = "SOURCE")]
     source: OsString,
 
@@ -116,7 +116,7 @@ pub(crate) struct UmountArguments {
 }
 
 impl Helper {
-    /// The helper that a program of this name is.
+    /// The helper that a program name stands for.
     pub(crate) fn named(program: &OsStr) -> Option<Self> {
         let name = std::path::Path::new(program).file_name()?;
         match name.to_str()? {
@@ -132,8 +132,8 @@ impl Helper {
         }
     }
 
-    /// Is this a call of mount.fuse3(8)? Of the type `fuse.NAME` it calls `NAME SOURCE DIR -o
-    /// OPTIONS`, without a command of this program's.
+    /// Is this a call of mount.fuse3(8)? For the type `fuse.NAME` it calls
+    /// `NAME SOURCE DIR -o OPTIONS`, without a subcommand.
     pub(crate) fn of_mount_fuse(
         arguments: &[OsString],
         is_command: impl Fn(&OsStr) -> bool,
@@ -172,9 +172,9 @@ impl Helper {
     }
 }
 
-/// Says what is wrong with a call, or what was asked for with `--help`.
+/// Prints the usage error, or the text that `--help` asked for.
 fn wrong_call(usage: &clap::Error, code: u8) -> ExitCode {
-    // Nothing is left to say it with.
+    // If standard error is closed, there is nowhere to report it.
     let _ = usage.print();
     if usage.use_stderr() {
         ExitCode::from(code)

@@ -1,8 +1,8 @@
-//! The log: to standard error, and of a daemon that has no file for it to the system's log, as
-//! `HOLDFAST_LOG` asks.
+//! Logging to standard error and, for a daemon without a log file, to the system's log.
+//! `HOLDFAST_LOG` has the filter.
 //!
-//! The system's log is the journal where systemd's socket is, else what listens at `/dev/log`. A
-//! panic is an event of the log like any other.
+//! The system's log is systemd's journal if its socket exists, else the syslog daemon at
+//! `/dev/log`. A panic is logged as an error.
 
 use nix::syslog::{Facility, LogFlags, Priority, Severity, openlog, syslog};
 use std::{
@@ -22,24 +22,24 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-/// The variable that says what is logged.
+/// The environment variable with the filter.
 const VARIABLE: &str = "HOLDFAST_LOG";
 
-/// What the entries of a daemon in the system's log are about.
+/// The mount that entries in the system's log name.
 pub(crate) struct Subject<'s> {
     pub(crate) mount_point: &'s Path,
     /// What is mounted.
     pub(crate) source: &'s str,
 }
 
-/// Begins to log: to standard error, and to the system's log if `system` says about what.
-/// Directives that make no sense are left out, with a word about them.
+/// Starts logging to standard error and, if `system` is given, to the system's log. Malformed
+/// directives are ignored with a warning.
 pub(crate) fn begin(system: Option<&Subject<'_>>) {
     let filter = filter(&std::env::var(VARIABLE).unwrap_or_default());
     let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let stderr = fmt::layer().with_writer(io::stderr).with_ansi(colours);
     let layers = tracing_subscriber::registry().with(filter).with(stderr);
-    // A second call in one process has nothing to begin.
+    // A second call in one process has no effect.
     if layers.with(system.map(system_layer)).try_init().is_ok() {
         panic::set_hook(Box::new(log_panic));
     }
@@ -48,8 +48,7 @@ pub(crate) fn begin(system: Option<&Subject<'_>>) {
 fn filter(directives: &str) -> EnvFilter {
     match directives.trim() {
         "" => EnvFilter::new("warn"),
-        // Directives for some modules leave the errors of the others in the log; `off` ends them,
-        // too.
+        // Directives for some modules keep the errors of all others, unless they say `off`.
         directives => EnvFilter::new(format!("error,{directives}")),
     }
 }
@@ -83,7 +82,7 @@ where
     if let Err(error) = openlog(Some(c"holdfast"), LogFlags::LOG_PID, Facility::LOG_DAEMON) {
         tracing::info!(%error, "entries in the system's log have no name");
     }
-    // The time and the process are syslog's.
+    // Syslog adds the time and the process.
     fmt::layer()
         .with_writer(writer)
         .with_ansi(false)
@@ -137,11 +136,11 @@ impl io::Write for Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut text = std::mem::take(&mut self.text);
-        // It would end the entry.
+        // A NUL would end the entry.
         text.retain(|&byte| byte != 0);
         let text = OsString::from_vec(text.trim_ascii_end().to_vec());
         let priority = Priority::new(self.severity, Facility::LOG_DAEMON);
-        // There is nothing left to tell of it.
+        // A failure of syslog cannot be reported.
         let _ = syslog(priority, &text);
     }
 }
@@ -187,7 +186,7 @@ mod tests {
         assert_eq!(severity(Level::ERROR), Severity::LOG_ERR);
     }
 
-    /// What was logged.
+    /// Collects the log in memory.
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -211,7 +210,7 @@ mod tests {
             .with_writer(move || writer.clone());
         let layers = tracing_subscriber::registry().with(filter("holdfast_volume=debug"));
         tracing::subscriber::with_default(layers.with(layer), || {
-            // Panics of other tests go to their own threads' logs, which are none, for a moment.
+            // Meanwhile, panics of other tests are not printed: their threads have no subscriber.
             let before = panic::take_hook();
             panic::set_hook(Box::new(log_panic));
             let panicked = panic::catch_unwind(|| panic!("a number is odd"));

@@ -1,13 +1,12 @@
-//! The `holdfast` command: assembles the engine and the mount, and prints.
+//! The `holdfast` command.
 //!
-//! One module for each command. A failure is a message and a remedy on standard error and exit
-//! code 1; a wrong call is exit code 2.
+//! There is one module for each command. A failure prints a message and a hint to standard error
+//! and exits with 1; a wrong call exits with 2.
 
 mod bulkstat;
 mod checker;
 mod control;
 mod copy;
-mod dump;
 mod engine;
 mod fsck;
 mod generate;
@@ -33,7 +32,7 @@ use holdfast_allocator::Allocator;
 use message::Result;
 use std::{ffi::OsStr, process::ExitCode};
 
-/// Made for many small allocations by all threads at once.
+/// Fast for many small allocations by many threads.
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
@@ -69,7 +68,6 @@ enum Command {
     Trim(resize::TrimArguments),
     Warm(warm::Arguments),
     Fsck(fsck::Arguments),
-    Dump(dump::Arguments),
     Completions(generate::CompletionsArguments),
     Man(generate::ManArguments),
     /// Wait for the end of a daemon, for auto_unmount
@@ -102,7 +100,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Is this the name of a command, or meant to be?
+/// Is this the name of a command, or a misspelt one?
 fn is_command(name: &OsStr) -> bool {
     let cli = Cli::command();
     let names = cli.get_subcommands().map(clap::Command::get_name);
@@ -128,8 +126,7 @@ fn run(command: Command) -> Result<()> {
         Command::Info(arguments) => info::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
-        Command::Dump(arguments) => dump::run(&arguments),
-        // Its exit codes are its own.
+        // Handled in `main`, since its exit codes differ.
         Command::Fsck(_) => Ok(()),
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),

@@ -1,21 +1,22 @@
-//! What the command says when it cannot do its work.
+//! The error type of the command.
 //!
-//! Every failure is one line `holdfast: SUBJECT: message`, followed by `hint: remedy` where one
-//! is known. A daemon sends its failure to the process that started it, so it can be written as
-//! JSON too.
+//! Every failure prints one line `holdfast: SUBJECT: message`, followed by `hint: remedy` if one is
+//! known. A daemon sends its failure as JSON to the process that started it.
 
+use crate::info::units::number;
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path};
 
-/// Why a command failed, and what to do about it.
+/// The reason for a failure, and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
     subject: Option<String>,
     message: String,
     hint: Option<String>,
-    /// Is there nobody to tell? Then it is no failure worth words, but the command has not done its work.
+    /// Was standard output closed by its reader? Then nothing is printed, but the exit code is that
+    /// of a failure.
     #[serde(default)]
     quiet: bool,
 }
@@ -26,32 +27,32 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default().bold();
 
 impl Failure {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl ToString) -> Self {
         Self {
             subject: None,
-            message: message.into(),
+            message: message.to_string(),
             hint: None,
             quiet: false,
         }
     }
 
-    /// Of what the message speaks.
-    pub(crate) fn about(self, subject: impl Into<String>) -> Self {
+    /// Sets the subject of the message.
+    pub(crate) fn about(self, subject: impl ToString) -> Self {
         Self {
-            subject: Some(subject.into()),
+            subject: Some(subject.to_string()),
             ..self
         }
     }
 
-    /// Of which path the message speaks.
+    /// Sets a path as the subject of the message.
     pub(crate) fn at(self, path: &Path) -> Self {
-        self.about(path.display().to_string())
+        self.about(path.display())
     }
 
-    /// What to do about it.
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+    /// Sets the hint.
+    pub(crate) fn hint(self, hint: impl ToString) -> Self {
         Self {
-            hint: Some(hint.into()),
+            hint: Some(hint.to_string()),
             ..self
         }
     }
@@ -67,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// Does the message name it already, as one from below may?
+    /// Does the message name the subject already, as those of lower layers may?
     fn names(&self, subject: &str) -> bool {
         let as_devices_do = ["image file", "block device", "cannot open"];
         let mut devices = as_devices_do.iter();
@@ -83,6 +84,30 @@ impl Failure {
     }
 }
 
+/// Options that contradict: whether they do, the reason, the option and the remedy.
+pub(crate) type Conflict = (bool, &'static str, &'static str, &'static str);
+
+/// Refuses the first of these conflicts.
+pub(crate) fn refuse<const N: usize>(conflicts: [Conflict; N]) -> Result<()> {
+    match conflicts.into_iter().find(|conflict| conflict.0) {
+        None => Ok(()),
+        Some((_, reason, option, hint)) => Err(Failure::new(reason)
+            .about(format!("option {option}"))
+            .hint(hint)),
+    }
+}
+
+/// Fails if names of a tree were not done.
+pub(crate) fn unless_failed(failed: u64, done: &str) -> Result<()> {
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::new(format!(
+            "{} names were not {done}",
+            number(failed)
+        ))),
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.line())?;
@@ -93,18 +118,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        let mut causes = error.chain();
-        let is_broken_pipe = causes.any(|cause| cause.downcast_ref().is_some_and(is_broken_pipe));
-        Self {
-            quiet: is_broken_pipe && has_lost_its_reader(),
-            ..Self::new(format!("{error:#}"))
-        }
-    }
-}
-
-/// What is written or read as JSON fails as its stream does, or contradicts itself.
+/// An error of JSON is one of its stream, or a malformed answer of a daemon.
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         if error.is_io() {
@@ -115,14 +129,14 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// Standard output that went away (`holdfast info | head -1`) is no failure worth words. An error that is a number alone is
-/// that of standard output: what else fails says in its text what it is about.
+/// A closed standard output (`holdfast info | head -1`) prints nothing. An error with only an OS
+/// number comes from standard output: all other errors name their subject in the text.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self {
             quiet: is_broken_pipe(&error) && has_lost_its_reader(),
             subject: error.raw_os_error().map(|_| "standard output".to_owned()),
-            ..Self::new(error.to_string())
+            ..Self::new(&error)
         }
     }
 }
@@ -131,7 +145,7 @@ fn is_broken_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
 }
 
-/// Is standard output a pipe that nobody reads any more?
+/// Is standard output a pipe with a closed read end?
 fn has_lost_its_reader() -> bool {
     let stdout = std::io::stdout();
     let mut waits = [PollFd::new(&stdout, PollFlags::OUT)];

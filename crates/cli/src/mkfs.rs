@@ -1,4 +1,4 @@
-//! `holdfast mkfs`: makes volumes, empty or filled from a tree of the host.
+//! `holdfast mkfs`: makes volumes, empty or filled from a directory of the host.
 
 use crate::copy::{
     meter::{Meter, summary},
@@ -7,7 +7,7 @@ use crate::copy::{
 };
 use crate::engine::names::parse_owner;
 use crate::info::units::{bytes, number};
-use crate::message::{Failure, Result};
+use crate::message::{Failure, Result, unless_failed};
 use crate::mount::size::parse_amount;
 use crate::volume::{DEVICES_HINT, close_after};
 use holdfast::{Copied, CopyOptions, Options, Volume, VolumeError};
@@ -16,17 +16,17 @@ use std::path::{Path, PathBuf};
 
 /// Make a volume in an image file or on a block device
 ///
-/// What is there already is not overwritten without --force: a volume, another file system, swap
-/// space, a LUKS container, a partition table, and in an image file anything but zeros. A device
-/// that is mounted or in use otherwise is refused in any case.
+/// Without --force nothing is overwritten: no volume, other file system, swap space, LUKS
+/// container, partition table, and in an image file nothing but zeros. A device that is mounted or
+/// in use is always refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The image file, made if it is not there, or block device
     #[arg(value_name = "VOLUME")]
     pub(crate) volume: PathBuf,
 
-    /// Bytes of the image file (512m, 8g, 1t), which is sparse: it takes what is written. Without this,
-    /// the size it has; of a new one, what is free where it lies, 1t at most
+    /// Bytes of the image file (512m, 8g, 1t), which is sparse. Without this, an existing file
+    /// keeps its size, and a new one gets the free space of its file system, 1t at most
     #[arg(short, long, value_name = "AMOUNT", value_parser = amount)]
     size: Option<u64>,
 
@@ -34,12 +34,12 @@ pub(crate) struct Arguments {
     #[arg(short = 'L', long, value_name = "TEXT")]
     label: Option<String>,
 
-    /// About how many groups the space is divided into; without this groups have 126 MiB each
+    /// Approximate number of allocation groups; without this, groups have 126 MiB each
     #[arg(short, long, value_name = "NUMBER")]
     groups: Option<u64>,
 
-    /// Bytes of the journal (64m): what may change between two checkpoints. Without this, a 64th
-    /// of the volume, 128m at most
+    /// Bytes of the journal (64m), which limits the changes between two checkpoints. Without this,
+    /// a 64th of the volume, 128m at most
     #[arg(short, long, value_name = "AMOUNT", value_parser = amount)]
     journal: Option<u64>,
 
@@ -48,18 +48,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "OWNER", conflicts_with = "from")]
     owner: Option<String>,
 
-    /// Overwrite what is there
+    /// Overwrite existing content
     #[arg(short, long)]
     force: bool,
 
-    /// Fill it with what this directory holds
+    /// Fill the volume with the content of this directory
     ///
-    /// The directory's own attributes become those of the root. Kept is what `holdfast cp` keeps; what
-    /// cannot be copied is told by its path, and the exit code is 1 then.
+    /// The directory's own attributes become those of the root. Kept is what `holdfast cp` keeps. A
+    /// name that cannot be copied is printed, and the exit code is 1.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
 
-    /// Say nothing but what goes wrong
+    /// Print failures only
     #[arg(short, long)]
     quiet: bool,
 }
@@ -71,11 +71,11 @@ fn amount(text: &str) -> std::result::Result<u64, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let path = &arguments.volume;
     if let Some(dir) = &arguments.from {
-        let hint = "--from takes a directory, whose content the volume is filled with";
+        let hint = "--from takes a directory; its content is copied into the volume";
         match std::fs::metadata(dir) {
             Ok(meta) if meta.is_dir() => {}
-            Ok(_) => return Err(Failure::new("is no directory").at(dir).hint(hint)),
-            Err(error) => return Err(Failure::new(error.to_string()).at(dir).hint(hint)),
+            Ok(_) => return Err(Failure::new("is not a directory").at(dir).hint(hint)),
+            Err(error) => return Err(Failure::new(error).at(dir).hint(hint)),
         }
     }
     let (uid, gid) = match &arguments.owner {
@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let info = volume.info();
     let copied = close_after(volume, path, copied).inspect_err(|_| {
         if is_new {
-            // What is said is why there is no volume; a file that stays is no more than in the way.
+            // The failure to report is the first one; a leftover file does no harm.
             let _ = std::fs::remove_file(path);
         }
     })?;
@@ -133,23 +133,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(copied) = &copied {
         out.write_all(summary(path, copied, arguments.quiet).as_bytes())?;
     }
-    match copied {
-        Some(copied) if copied.failed > 0 => {
-            Err(Failure::new(format!("{} names were not copied", copied.failed)).at(path))
-        }
-        _ => Ok(()),
-    }
+    let failed = copied.map_or(0, |copied| copied.failed);
+    unless_failed(failed, "copied").map_err(|failure| failure.at(path))
 }
 
-/// Copies what a directory of the host holds into the root.
+/// Copies the content of a directory of the host into the root.
 fn fill(volume: &Volume, image: &Path, dir: &Path, is_new: bool) -> Result<Copied> {
     let from = Place::Host(dir.to_owned());
     let to = Place::Volume {
         image: image.to_owned(),
         path: "/".into(),
     };
-    let mut meter = Meter::new(&from, &to);
-    // With the slash a link leads on to the directory.
+    let meter = Meter::new(&from, &to);
+    // The trailing slash makes the copy follow a link.
     let source = dir.join("");
     let options = CopyOptions {
         skip: skip(&to),
@@ -171,7 +167,7 @@ fn fill(volume: &Volume, image: &Path, dir: &Path, is_new: bool) -> Result<Copie
 }
 
 fn refusal(path: &Path, error: &VolumeError) -> Failure {
-    let failure = Failure::new(error.to_string()).at(path);
+    let failure = Failure::new(error).at(path);
     match error.kind() {
         io::ErrorKind::AlreadyExists => failure.hint("--force overwrites it"),
         io::ErrorKind::StorageFull => {
@@ -182,7 +178,7 @@ fn refusal(path: &Path, error: &VolumeError) -> Failure {
             failure.hint("the directory of an image file has to be there: mkdir -p")
         }
         io::ErrorKind::PermissionDenied => {
-            failure.hint("run as a user who may write there: root, for most devices")
+            failure.hint("run as a user with write permission: root, for most devices")
         }
         io::ErrorKind::ResourceBusy => failure.hint("unmount it, or end what has it open"),
         _ if error.raw_os_error() == Some(libc::ENODEV) => failure.hint(DEVICES_HINT),

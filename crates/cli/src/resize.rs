@@ -5,45 +5,44 @@ use crate::info::units::bytes;
 use crate::message::{Failure, Result};
 use crate::mount::size::parse_amount;
 use crate::target::Target;
-use crate::volume::{close_after, volume_failure};
-use holdfast::Volume;
+use crate::volume::{close_after, open};
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Let a volume grow, mounted or not
+/// Grow a volume, mounted or not
 ///
-/// An image file grows with its volume; a block device must have grown before. Whoever uses the volume
-/// goes on meanwhile, and a crash leaves the old size or the new one. Volumes do not shrink.
+/// An image file grows with its volume; a block device must have grown before. A mounted volume
+/// stays in use, and a crash leaves the old size or the new one. Volumes do not shrink.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResizeArguments {
     /// An image file, a block device, or a directory where one is mounted
     #[arg(value_name = "VOLUME|DIR")]
     target: PathBuf,
 
-    /// Bytes that it has afterwards (512m, 8g, 1t)
+    /// The new size in bytes (512m, 8g, 1t)
     #[arg(value_name = "SIZE", value_parser = amount)]
     size: u64,
 }
 
-/// Give back to the device what is free in a volume, mounted or not
+/// Discard the free space of a volume, mounted or not
 ///
-/// As fstrim(8), which does it for a mount too: an image file gives the space back to its host, a block
-/// device may forget what was there. What a crash could still need is not free.
+/// As fstrim(8), which works on a mount too. An image file gives the space back to its host; a
+/// block device may discard the data. Blocks that a recovery could still need are not free.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrimArguments {
     /// An image file, a block device, or a directory where one is mounted
     #[arg(value_name = "VOLUME|DIR")]
     target: PathBuf,
 
-    /// First byte of the volume that is looked at
+    /// First byte of the range to discard
     #[arg(short, long, value_name = "AMOUNT", value_parser = amount, default_value = "0")]
     offset: u64,
 
-    /// How many bytes are looked at; all without this
+    /// Length of the range in bytes; all without this
     #[arg(short, long, value_name = "AMOUNT", value_parser = amount)]
     length: Option<u64>,
 
-    /// Leave alone what is free in fewer bytes in a row
+    /// Skip runs of free space shorter than this
     #[arg(short, long, value_name = "AMOUNT", value_parser = amount, default_value = "0")]
     minimum: u64,
 }
@@ -65,10 +64,10 @@ pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
             }
         }
         Target::Volume(image) => {
-            let volume = Volume::open(&image).map_err(|error| volume_failure(&image, &error))?;
+            let volume = open(&image)?;
             let grown = volume.grow(arguments.size);
             let grown = grown.map_err(|error| {
-                let failure = Failure::new(error.to_string()).at(&image);
+                let failure = Failure::new(&error).at(&image);
                 match error.errno().raw() {
                     libc::EINVAL => {
                         failure.hint("volumes only grow: copy the files to a smaller one")
@@ -94,13 +93,17 @@ pub(crate) fn trim(arguments: &TrimArguments) -> Result<()> {
             trimmed.map_err(|error| control::refused(&root, &error))?
         }
         Target::Volume(image) => {
-            let volume = Volume::open(&image).map_err(|error| volume_failure(&image, &error))?;
+            let volume = open(&image)?;
             let trimmed = volume.trim(start..start.saturating_add(len), least);
-            let trimmed = trimmed.map_err(|error| Failure::new(error.to_string()).at(&image));
+            let trimmed = trimmed.map_err(|error| Failure::new(error).at(&image));
             close_after(volume, &image, trimmed)?
         }
     };
-    let told = bytes(trimmed);
-    writeln!(anstream::stdout(), "{}: {told} given back", path.display())?;
+    let bytes_trimmed = bytes(trimmed);
+    writeln!(
+        anstream::stdout(),
+        "{}: {bytes_trimmed} given back",
+        path.display()
+    )?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What is mounted: the SOURCE argument.
+//! The SOURCE argument of a mount.
 
 use crate::message::{Failure, Result};
 use std::{
@@ -9,14 +9,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What says that the path of a volume follows, or that of a directory.
+/// Prefixes of the path of a volume and of a directory.
 const VOLUME: &str = "volume:";
 const DIRECTORY: &str = "dir:";
 
-/// Where a mounted file system's content comes from.
+/// What is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Memory: empty at first, gone at the end.
+    /// A new file system in memory, lost at unmount.
     Memory,
     /// A volume in an image file or on a block device.
     Volume(PathBuf),
@@ -25,7 +25,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The same with a path that holds in any directory, links followed as far as it is there.
+    /// The same with an absolute path, links resolved if the path exists.
     ///
     /// # Errors
     /// If there is no current directory.
@@ -49,7 +49,7 @@ fn absolute(path: PathBuf) -> Result<PathBuf> {
 }
 
 impl Source {
-    /// What an argument means, in whatever bytes its path is: that of a directory means the directory.
+    /// Parses an argument. The path of an existing directory means the directory.
     ///
     /// # Errors
     /// If it is neither a path nor the name of a source.

@@ -1,4 +1,4 @@
-//! What a command about a volume is asked about: one that is mounted, or one that is not.
+//! The target of a command: a mount, or a volume that is not mounted.
 
 use crate::info::root_of;
 use crate::message::{Failure, Result};
@@ -9,26 +9,26 @@ use std::path::{Path, PathBuf};
 /// A volume, or a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The root of a mount, whose daemon is asked.
+    /// The root of a mount.
     Mounted(PathBuf),
     /// An image file or block device.
     Volume(PathBuf),
 }
 
 impl Target {
-    /// What a path means: a directory is in a mount; an image file that is mounted is that mount.
+    /// Resolves a path: a directory means the mount it is in; a mounted image file means its mount.
     ///
     /// # Errors
-    /// If there is no such thing, or a directory that is in no mount of ours.
+    /// If the path does not exist, or is a directory in no mount of holdfast.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         let meta = match std::fs::metadata(path) {
             Ok(meta) => meta,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Failure::new(error.to_string())
+                return Err(Failure::new(error)
                     .at(path)
                     .hint("a directory in a mount, or the image file or device of a volume"));
             }
-            // A dead mount cannot be looked at, and has its line in the table.
+            // stat(2) fails on the mount of a dead daemon, which is still in the mount table.
             Err(_) => return Ok(Self::Mounted(root_of(path)?)),
         };
         if meta.is_dir() {
@@ -52,7 +52,7 @@ pub(crate) fn is_mounted(root: &Path) -> Result<bool> {
         .any(|mounted| mounted.mount_point == root && mounted.is_fuse()))
 }
 
-/// Where the volume in this file or device is mounted, if it is.
+/// The mount point of the volume in this file or device, if it is mounted.
 fn mount_of(path: &Path) -> io::Result<Option<PathBuf>> {
     let Ok(path) = path.canonicalize() else {
         return Ok(None);

@@ -1,28 +1,38 @@
-//! A volume that a command opens for itself: what is said if it cannot be opened or closed.
+//! Failures of opening and closing a volume in a command.
 
 use crate::message::{Failure, Result};
 use holdfast::{Volume, VolumeError};
 use std::{io, path::Path};
 
-/// What shows the devices that there are.
+/// A hint for a missing device.
 pub(crate) const DEVICES_HINT: &str = "lsblk lists the block devices of this host";
 
-/// A volume that cannot be opened.
+/// Opens a volume.
+pub(crate) fn open(image: &Path) -> Result<Volume> {
+    Volume::open(image).map_err(|error| volume_failure(image, &error))
+}
+
+/// Opens a volume for reading only.
+pub(crate) fn open_read_only(image: &Path) -> Result<Volume> {
+    Volume::open_read_only(image).map_err(|error| volume_failure(image, &error))
+}
+
+/// The failure for a volume that cannot be opened.
 pub(crate) fn volume_failure(image: &Path, error: &VolumeError) -> Failure {
-    let failure = Failure::new(error.to_string()).at(image);
+    let failure = Failure::new(error).at(image);
     match error.kind() {
         io::ErrorKind::ResourceBusy => failure.hint("on a mounted volume cp(1) does as well"),
         _ => hint_at_opening(failure, image, error.errno().raw()),
     }
 }
 
-/// What to do about a file or device that cannot be opened, whatever for.
+/// Adds a hint for the error of opening a file or device.
 pub(crate) fn hint_at_opening(failure: Failure, image: &Path, errno: i32) -> Failure {
     match errno {
         libc::ENOENT if image.starts_with("/dev") => failure.hint(DEVICES_HINT),
         libc::ENODEV => failure.hint(DEVICES_HINT),
         libc::ENOENT => failure.hint("check the path; holdfast mkfs makes volumes"),
-        libc::EACCES | libc::EPERM => failure.hint("run as root, or as a user who may open it"),
+        libc::EACCES | libc::EPERM => failure.hint("run as root, or as a user that may open it"),
         libc::EISDIR | libc::EINVAL => failure.hint("a volume is an image file or a block device"),
         libc::EROFS => failure.hint("only reading it works: mount -o ro, fsck without --repair"),
         libc::EUCLEAN => {
@@ -32,8 +42,8 @@ pub(crate) fn hint_at_opening(failure: Failure, image: &Path, errno: i32) -> Fai
     }
 }
 
-/// Closes the volume after the work on it, however that ended, and gives its result. If both failed, the failure of the
-/// work is printed, and that of closing is given: it says what of the work is lost, and mostly why it failed.
+/// Closes the volume and returns the result of the work on it. If both failed, the failure of the
+/// work is printed, and that of closing is returned.
 pub(crate) fn close_after<T>(volume: Volume, image: &Path, work: Result<T>) -> Result<T> {
     let Err(error) = volume.close() else {
         return work;
@@ -44,8 +54,8 @@ pub(crate) fn close_after<T>(volume: Volume, image: &Path, work: Result<T>) -> R
     Err(close_failure(&error).at(image))
 }
 
-/// A volume that is not closed cleanly.
+/// The failure for a volume that cannot be closed cleanly.
 pub(crate) fn close_failure(error: &VolumeError) -> Failure {
     Failure::new(format!("cannot be closed cleanly: {error}"))
-        .hint("what was durable before is there when it is opened again")
+        .hint("durable changes are there when it is opened again")
 }

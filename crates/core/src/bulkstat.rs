@@ -1,8 +1,8 @@
 //! Attributes of all inodes, in the order of their numbers.
 //!
-//! A scanner that meets every inode once must not fill the memory with them, nor push out what
-//! others use. So what it alone brings in is let go with its last use, soon (XFS's
-//! `DONTCACHE`); what was in memory before, or is asked for by others meanwhile, stays.
+//! A scan of all inodes must not evict those that others use. So an inode that only the scan loaded
+//! is evicted soon after its last use (XFS's `DONTCACHE`). An inode that was in memory before, or
+//! that others look up meanwhile, stays.
 
 use holdfast_cache::PAGE_SIZE;
 use holdfast_sync::epoch;
@@ -16,30 +16,30 @@ use crate::node::Node;
 use crate::store::InodeRecord;
 use crate::types::{Attr, Errno, FileType, Ino, Result};
 
-/// Records asked of the store at once.
+/// Records read from the store in one call.
 const BATCH: usize = 256;
-/// The same where nothing is done with them but to show them.
+/// The same for a scan that loads no inodes.
 const STREAM: usize = 1024;
 
-/// A scan of all inodes, or what is left of one.
+/// The state of a scan of all inodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bulkstat {
     after: Ino,
     /// The last number that is shown.
     upto: Ino,
-    /// Records asked of the store at once, at most.
+    /// Records read from the store in one call, at most.
     batch: usize,
     done: bool,
 }
 
 impl Bulkstat {
-    /// Of all inodes.
+    /// A scan of all inodes.
     #[must_use]
     pub fn new() -> Self {
         Self::between(Ino(0), Ino(u64::MAX))
     }
 
-    /// Of those with numbers above `after`, up to `upto`.
+    /// A scan of the inodes with numbers above `after`, up to `upto`.
     #[must_use]
     pub fn between(after: Ino, upto: Ino) -> Self {
         Self {
@@ -50,20 +50,20 @@ impl Bulkstat {
         }
     }
 
-    /// Asks the store for no more than so many at once: for a visitor who stops after as many.
+    /// Limits the records read in one call, for a visitor that stops after as many.
     #[must_use]
     pub fn with_batch(mut self, batch: usize) -> Self {
         self.batch = batch.clamp(1, STREAM);
         self
     }
 
-    /// The numbers that are still to come: those above the first, up to the second.
+    /// The remaining numbers: those above the first, up to the second.
     #[must_use]
     pub fn rest(&self) -> (Ino, Ino) {
         (self.after, self.upto)
     }
 
-    /// Has it come to its end?
+    /// Is the scan complete?
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done
@@ -77,13 +77,13 @@ impl Default for Bulkstat {
 }
 
 impl FileSystem {
-    /// Shows every inode of the file system, in memory or not, with its attributes, in the order
-    /// of numbers, until the visitor wants no more, fails, or the scan is done; it goes on from
-    /// there the next time. Inodes that are not in memory are let go after the visit of a batch.
+    /// Visits every inode of the file system, in memory or not, in the order of numbers, with its
+    /// attributes. It stops when the visitor asks for it or fails, and a later call continues
+    /// there. Inodes that were not in memory are released after each batch.
     ///
     /// # Errors
-    /// The visitor's; what the store answers; `EOPNOTSUPP` over a store that does not
-    /// [walk](crate::Store::walk); `EIO` when revoked.
+    /// The visitor's; the store's; `EOPNOTSUPP` over a store without [walk](crate::Store::walk);
+    /// `EIO` when revoked.
     pub fn bulkstat(
         &self,
         scan: &mut Bulkstat,
@@ -100,8 +100,8 @@ impl FileSystem {
         let mut shown: Vec<Node> = Vec::with_capacity(BATCH);
         while !scan.done {
             run.clear();
-            // All at once: the end of an inode makes records of its neighbours that were read before
-            // it out of date, which would then be read one by one.
+            // Released together: an eviction outdates the records that were read before it in its
+            // shard, and each would then be read again by itself.
             shown.drain(..).for_each(|node| core.put(node));
             let evictions = core.evictions.snapshot();
             walk.walk(scan.after, BATCH, &mut run)?;
@@ -119,14 +119,14 @@ impl FileSystem {
                     Some(inode) => Ok(Node::new(inode)),
                     None => {
                         match core.take_in(record, Evictions::of(&evictions, record.ino), true)? {
-                            Some(node) => Ok(node),
+                            Some((node, _)) => Ok(node),
                             None => core.load(record.ino, true),
                         }
                     }
                 };
                 let node = match node {
                     Ok(node) => node,
-                    // Freed since the store was asked.
+                    // Freed since the record was read.
                     Err(Errno::ESTALE) => continue,
                     Err(error) => return Err(error),
                 };
@@ -142,26 +142,26 @@ impl FileSystem {
 }
 
 impl FileSystem {
-    /// Scans that show all inodes together, about equally many each: for several threads. Fewer
-    /// than asked for where there are few inodes.
+    /// Scans for several threads that together visit all inodes, about equally many each. Fewer
+    /// than `parts` where there are few inodes.
     ///
     /// # Errors
-    /// What the store answers; `EIO` when revoked.
+    /// The store's; `EIO` when revoked.
     pub fn bulkstats(&self, parts: usize) -> Result<Vec<Bulkstat>> {
         self.core.alive()?;
         let walk = self.core.store.walk();
         let cuts = walk.map_or_else(|| Ok(Vec::new()), |walk| walk.split(parts))?;
         let begins = [Ino(0)].into_iter().chain(cuts.iter().copied());
-        let evictions = cuts.iter().copied().chain([Ino(u64::MAX)]);
+        let lasts = cuts.iter().copied().chain([Ino(u64::MAX)]);
         let scans = begins
-            .zip(evictions)
+            .zip(lasts)
             .map(|(after, upto)| Bulkstat::between(after, upto));
         Ok(scans.collect())
     }
 
-    /// As [`FileSystem::bulkstat`], for a visitor who needs only attributes: nothing is brought into
-    /// memory, so it is much faster over a store. An inode that goes or changes meanwhile may be shown
-    /// as it was before.
+    /// As [`FileSystem::bulkstat`], for a visitor that needs only attributes: no inode is loaded,
+    /// so it is much faster over a store. An inode that is freed or changed meanwhile may be
+    /// visited with its old attributes.
     ///
     /// # Errors
     /// Those of `bulkstat`.
@@ -200,17 +200,17 @@ impl FileSystem {
 }
 
 impl Core {
-    /// An inode's attributes: those in memory, which may be ahead of the store's, or the record's.
+    /// The attributes of the inode in memory, which may be newer than the store's, or the record's.
     fn newest(&self, record: &InodeRecord) -> Attr {
         let guard = epoch::pin();
         match self.index.peek(record.ino.0, &guard) {
-            Some(inode) => inode.told(),
+            Some(inode) => inode.stat(),
             None => attributes_of(record),
         }
     }
 }
 
-/// What a record says, as the inode would once it is loaded.
+/// The attributes that an inode loaded from this record has.
 fn attributes_of(record: &InodeRecord) -> Attr {
     let pages = if record.kind == FileType::Regular {
         let space = record.space.pages(record.size);
@@ -236,7 +236,7 @@ fn attributes_of(record: &InodeRecord) -> Attr {
 }
 
 impl Core {
-    /// Memory is all there is.
+    /// [`FileSystem::bulkstat`] where all inodes are in memory.
     fn bulkstat_memory(
         &self,
         scan: &mut Bulkstat,

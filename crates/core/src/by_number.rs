@@ -1,19 +1,21 @@
-//! Uses that were turned into numbers, and are given back by number: a kernel's, of a mount.
+//! References by number: references that were converted to inode numbers and are dropped by number,
+//! such as the lookup counts of a FUSE kernel.
 //!
-//! They are counted by the inode while it is in memory, else beside (`evictions.rs`).
+//! They are counted in the inode while it is in memory, else in `evictions.rs`.
 
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::types::Ino;
 
-/// Looks for uses by number that are left, at most.
+/// Passes of `forget_all` over the remaining references, at most.
 const FORGET_ROUNDS: u32 = 4;
 
 impl FileSystem {
-    /// Gives back `count` uses that [`Node::into_raw`](crate::Node::into_raw) turned into a number.
+    /// Drops `count` references that [`Node::into_raw`](crate::Node::into_raw) converted to a
+    /// number.
     ///
-    /// More than were taken are ignored: a front end's kernel is not believed.
+    /// An excess of `count` is ignored: a front end's kernel is not trusted.
     pub fn forget(&self, ino: Ino, count: u64) {
         if let Some(freeing) = self.core.evictions.forget(&self.core.index, ino, count) {
             self.core.end(freeing);
@@ -23,28 +25,30 @@ impl FileSystem {
         }
     }
 
-    /// Was a use of this inode turned into a number ([`Node::into_raw`](crate::Node::into_raw)) that was not given back? Never
-    /// `false` of one that is used so throughout.
+    /// Is a reference of this inode held by number ([`Node::into_raw`](crate::Node::into_raw))?
+    /// Never `false` for an inode that is referenced so throughout the call.
     #[must_use]
     pub fn is_known_by_number(&self, ino: Ino) -> bool {
         self.core.evictions.may_be_held(&self.core.index, ino)
     }
 
-    /// Shows every inode of which a use was turned into a number ([`Node::into_raw`](crate::Node::into_raw)) that was not given back, in memory or
-    /// not, with the number of such uses; one that many threads use at the moment may be shown without any. What leaves memory or comes
-    /// back meanwhile may be shown twice.
+    /// Calls `visit` for every inode that is referenced by number
+    /// ([`Node::into_raw`](crate::Node::into_raw)), in memory or not, with its count. The count may
+    /// be 0 for an inode that many threads use at the moment. An inode that is evicted or loaded
+    /// meanwhile may be visited twice.
     pub fn each_known_by_number(&self, mut visit: impl FnMut(Ino, u64)) {
-        // What comes back meanwhile was shown before, and what goes is afterwards.
+        // An inode loaded meanwhile was visited by the first pass, one evicted meanwhile by the
+        // last.
         self.core.evictions.each(&mut visit);
         let held = self.core.held_in_memory();
         held.into_iter().for_each(|(ino, uses)| visit(ino, uses));
         self.core.evictions.each(&mut visit);
     }
 
-    /// Gives back all uses that were turned into numbers: for when the front end that had them is gone.
+    /// Drops all references by number, after the front end that held them is gone.
     pub fn forget_all(&self) {
-        // Again, for what went from memory, or came back, between one look and the other. Counts that reached their maximum
-        // stay for ever.
+        // Repeated for inodes that were evicted or loaded between the two passes. Counts that
+        // reached their maximum remain.
         for _ in 0..FORGET_ROUNDS {
             let away = self.core.evictions.forget_all();
             let held = self.core.held_in_memory();
@@ -59,7 +63,7 @@ impl FileSystem {
 }
 
 impl Core {
-    /// Inodes in memory that may be used by number, and how often.
+    /// Inodes in memory that may be referenced by number, with their counts.
     fn held_in_memory(&self) -> Vec<(Ino, u64)> {
         let mut held = Vec::new();
         self.scan_inodes((0, u64::MAX), &mut |inode| {

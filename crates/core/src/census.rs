@@ -1,21 +1,21 @@
-//! All inodes in memory, one after the other, for callers: walks, and a census by state and type.
+//! All inodes in memory, for callers: walks, and a census by state and type.
 
 use crate::FileSystem;
 use crate::inodes::{InodeWalk, Visit};
 use crate::node::Node;
 use crate::types::{FileType, Result};
 
-/// How many inodes are in memory, by state and by type. Counted one after the other, not at one
-/// moment.
+/// How many inodes are in memory, by state and by type. They are counted one after the other, not
+/// atomically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InodeCensus {
-    /// In use: by an open file, a front end's kernel, an operation.
+    /// Referenced: by an open file, a front end's kernel, an operation.
     pub used: u64,
-    /// Not in use, but with a name: kept because it may be wanted again.
+    /// Not referenced, but linked: cached.
     pub unused: u64,
-    /// In use, and without a name: gone with the last use.
+    /// Referenced, and without a name: freed with the last reference.
     pub orphans: u64,
-    /// On the way out.
+    /// Being evicted or freed.
     pub dying: u64,
     /// Regular files.
     pub regular: u64,
@@ -32,7 +32,8 @@ impl FileSystem {
     #[must_use]
     pub fn inode_census(&self) -> InodeCensus {
         let mut census = InodeCensus::default();
-        // The unsafe iterator: counting must meet the dying too, which cannot be taken into use.
+        // The unchecked iterator: inodes that are being freed are counted, and cannot be
+        // referenced.
         self.core.scan_inodes((0, u64::MAX), &mut |inode| {
             let state = if !inode.is_live() {
                 &mut census.dying
@@ -57,7 +58,7 @@ impl FileSystem {
 }
 
 impl FileSystem {
-    /// Walks divided among `parts` threads: together they meet what one walk would.
+    /// Walks for `parts` threads that together visit what one walk would.
     #[must_use]
     pub fn inode_walks(&self, parts: usize) -> Vec<InodeWalk> {
         let ranges = self.core.index.ranges(parts);
@@ -67,12 +68,12 @@ impl FileSystem {
             .collect()
     }
 
-    /// Shows every live inode in memory to `visit`, from where `walk` stands, in the order of
-    /// numbers, until the visitor wants no more, fails, or the walk is done. It can go on from
-    /// there in any case: an inode that was shown is not shown again.
+    /// Calls `visit` for every live inode in memory, from the position of `walk` on, in the order
+    /// of numbers. It stops when the visitor asks for it or fails, or at the end; a later call
+    /// continues there and visits no inode again.
     ///
-    /// Nothing is locked while the visitor runs. Inodes that are there from the first call to the
-    /// last are visited exactly once; inodes that come or go meanwhile once or not at all.
+    /// No lock is held while the visitor runs. An inode that is in memory from the first call to
+    /// the last is visited exactly once, any other at most once.
     ///
     /// # Errors
     /// The visitor's.

@@ -1,10 +1,12 @@
-//! The file system's time: the kernel's coarse real-time clock, and the fine one where that can be noticed.
+//! The file system's time: the kernel's coarse real-time clock, and the fine one where a program
+//! could notice.
 //!
-//! A change takes the coarse time, which costs nothing and mostly is that of the change before: then nothing has to be
-//! written. But a program that was told a file's times and asks again must see that it changed meanwhile (make, git, backups); so
-//! the first change after that takes the fine time ([`fresh`]). From then on no change of anything takes an earlier
-//! one: [`change`] gives the coarse time, and not one before the latest fine one. The idea is that of Linux 6.13's multigrain
-//! timestamps.
+//! A change takes the coarse time, which is cheap and mostly equal to that of the change before:
+//! then no time has to be written. But a program that has read a file's times must see on its next
+//! stat(2) that the file changed meanwhile (make, git, backups). So the first change after the
+//! times were read takes the fine time ([`fresh`]). From then on no change takes an earlier time:
+//! [`change`] returns the later of the coarse time and the latest fine time. Linux 6.13's
+//! multigrain timestamps work the same way.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
@@ -14,26 +16,27 @@ use crate::types::Time;
 
 const NANOS: i64 = 1_000_000_000;
 
-/// `relatime` moves an access time that is so old, in nanoseconds: a day.
+/// The age in nanoseconds at which `relatime` moves an access time: a day.
 pub(crate) const DAY: i64 = 24 * 60 * 60 * NANOS;
 
-/// Who asks [`day_ago`] twice within this time, in nanoseconds, asks often.
+/// A thread that calls [`day_ago`] twice within this time, in nanoseconds, calls it often.
 const SOON: i64 = NANOS;
 
-/// Answers of [`day_ago`] between two looks at the clock, at most.
+/// Calls of [`day_ago`] that are answered from memory between two reads of the clock, at most.
 const ANSWERS_MAX: u32 = 63;
 
-/// A coarse time lags by less than this, in nanoseconds. A fine time that lies further ahead is from before the clock
-/// was set back.
+/// The coarse clock lags by less than this, in nanoseconds. A fine time further ahead was taken
+/// before the clock was set back.
 const LAG_MAX: i64 = NANOS / 50;
 
-/// The latest time that [`fresh`] gave. On a line of its own: read with every change, written with few.
+/// The latest time that [`fresh`] returned. On a cache line of its own: read with every change,
+/// written rarely.
 #[repr(align(128))]
 struct Latest(AtomicI64);
 
 static LATEST: Latest = Latest(AtomicI64::new(0));
 
-/// The time of a change that nobody can tell from the one before.
+/// The time of a change that need not differ from that of the change before.
 #[inline]
 pub(crate) fn change() -> Time {
     let (now, latest) = (now(), LATEST.0.load(Ordering::Relaxed));
@@ -44,7 +47,7 @@ pub(crate) fn change() -> Time {
     }
 }
 
-/// The time of a change that is to differ from all before it: later than any that [`change`] and this gave.
+/// The time of a change that must be later than all times that [`change`] and `fresh` returned.
 #[cold]
 pub(crate) fn fresh() -> Time {
     let time = clock_gettime(ClockId::Realtime);
@@ -65,7 +68,7 @@ pub(crate) fn fresh() -> Time {
 /// The present time, to the kernel's tick (1 to 4 ms).
 pub(crate) fn now() -> Time {
     let time = clock_gettime(ClockId::RealtimeCoarse);
-    // Asked so often that numbers of two words would show.
+    // Called so often that 128-bit arithmetic would show.
     Time(
         time.tv_sec
             .saturating_mul(NANOS)
@@ -74,18 +77,18 @@ pub(crate) fn now() -> Time {
 }
 
 thread_local! {
-    // Without a destructor and with a constant start: so it is read by one load.
+    // No destructor and a constant initializer: an access is one load.
     static LATELY: Lately = const { Lately::never() };
 }
 
-/// What a thread remembers of the clock.
+/// A thread's cached time.
 struct Lately {
     time: Cell<Time>,
-    /// A day before.
+    /// `time` minus a day.
     day_ago: Cell<Time>,
-    /// Times that this will be the answer.
+    /// Remaining calls that are answered from the cache.
     left: Cell<u32>,
-    /// Times that it was going to be when it was asked for.
+    /// Value of `left` after the last read of the clock.
     all: Cell<u32>,
 }
 
@@ -99,9 +102,9 @@ impl Lately {
         }
     }
 
-    /// The day before the time remembered, if that will do once more.
+    /// The cached result, unless `left` is used up.
     #[inline(always)]
-    fn evicted_uses(&self) -> Option<Time> {
+    fn cached(&self) -> Option<Time> {
         let (left, none) = self.left.get().overflowing_sub(1);
         self.left.set(left);
         (!none).then(|| self.day_ago.get())
@@ -121,18 +124,18 @@ impl Lately {
     }
 }
 
-/// The time a day before this.
+/// The time minus a day.
 pub(crate) fn day_before(time: Time) -> Time {
     Time(time.0.saturating_sub(DAY))
 }
 
-/// The time a day ago, for what may be late by a while: mostly without a look at the clock.
+/// The time a day ago, for callers that tolerate a stale answer: mostly without reading the clock.
 ///
-/// A thread that has asked this often within a second is told what it was told before: about as many
-/// times as it has asked in that second, and 63 times at most. Whoever asks seldom is told what is true.
+/// A thread that calls this often gets the cached answer, about as many times as it called within
+/// the last second, and 63 times at most. A thread that calls it seldom gets the exact answer.
 #[inline(always)]
 pub(crate) fn day_ago() -> Time {
-    match LATELY.with(Lately::evicted_uses) {
+    match LATELY.with(Lately::cached) {
         Some(time) => time,
         None => ask(),
     }
@@ -163,10 +166,10 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_often_is_told_what_was_true_within_a_second_as_often_as_he_asked_before() {
+    fn a_frequent_caller_gets_cached_answers_as_often_as_it_asked_within_a_second() {
         let (lately, time) = (Lately::never(), Cell::new(Time(5 * SOON)));
-        let told = || {
-            let answer = lately.evicted_uses().unwrap_or_else(|| {
+        let is_right = || {
+            let answer = lately.cached().unwrap_or_else(|| {
                 lately.remember(time.get());
                 day_before(time.get())
             });
@@ -175,23 +178,23 @@ mod tests {
         let pass = |by: i64| time.set(Time(time.get().0 + by));
         for _ in 0..5 {
             pass(SOON + 1);
-            assert!(told(), "whoever asks seldom");
+            assert!(is_right(), "the caller is infrequent");
         }
         let mut in_vain = 0;
         for asked in 1..1000_u32 {
             pass(1);
-            in_vain = if told() { 0 } else { in_vain + 1 };
+            in_vain = if is_right() { 0 } else { in_vain + 1 };
             assert!(in_vain <= asked.min(ANSWERS_MAX), "{asked}");
         }
-        // From now on he asks seldom.
-        let lazytime = (0..1000).filter(|_| {
+        // From now on the thread calls seldom.
+        let stale = (0..1000).filter(|_| {
             pass(SOON + 1);
-            !told()
+            !is_right()
         });
-        assert!(lazytime.count() <= ANSWERS_MAX as usize);
+        assert!(stale.count() <= ANSWERS_MAX as usize);
         pass(SOON + 1);
-        assert!(told());
+        assert!(is_right());
         pass(-10 * SOON);
-        assert!(told(), "a clock that was set back");
+        assert!(is_right(), "a clock that was set back");
     }
 }

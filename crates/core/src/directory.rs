@@ -1,19 +1,18 @@
 //! The names of one directory.
 //!
-//! Names are kept in the order of their cookies: a listing that stopped at a cookie goes on behind
-//! it, whatever was added or removed meanwhile. Lookups and listings take no lock and write nothing.
-//! A rename within the directory happens at once for readers: they find the old name or the new one,
-//! never both and never neither.
+//! Names are kept in the order of their cookies: a listing that stopped at a cookie continues
+//! behind it, whatever was added or removed meanwhile. Lookups and listings take no lock and write
+//! nothing. A rename within the directory is atomic for readers: they find the old name or the new
+//! one, never both and never neither.
 //!
-//! Changes of a directory take turns: each locks its names ([`Directory::write`]).
+//! A change of the directory locks its names ([`Directory::write`]); changes are serialized. The
+//! lock's place in the order is in `docs/locking.md`.
 //!
-//! *Invariants.* The cookie of a new name is one greater than the greatest before. So a name is listed
-//! behind those that were there when it was made. A directory that is `dead` has no names and gets none.
+//! *Invariants.* The cookie of a new name is greater than all before it, so a listing meets the
+//! name behind the older ones. A directory that is `dead` has no names and gets none.
 //!
-//! Over a store a directory need not be in memory as a whole: see [`Place`]. Then the [names that are known](Partial) are looked
-//! at first, and the store is asked for others.
-//!
-//! *Locking.* [`Directory::write`]: see `docs/locking.md`.
+//! Over a store the names need not all be in memory: see [`Residency`]. Then a lookup tries the
+//! [known names](Partial) first, and asks the store for others.
 
 mod changes;
 mod filter;
@@ -23,11 +22,10 @@ mod partial;
 mod place;
 mod state;
 
-use holdfast_dirindex::{Catalog, InsertError, Item};
+use holdfast_dirindex::{DirIndex, InsertError, Item};
 use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
 
-use crate::lookup_hints;
 use crate::numbers::Chunk;
 use crate::types::{Errno, FileType, Ino};
 
@@ -36,21 +34,21 @@ pub(crate) use names::Names;
 pub(crate) use partial::Known;
 use partial::Partial;
 use state::State;
-pub(crate) use state::{Place, Seen};
+pub(crate) use state::{Residency, Seen};
 
 /// Cookies 1 and 2 belong to `.` and `..`.
 pub(crate) const FIRST_COOKIE: u64 = 3;
-/// Cookies are below this one.
+/// All cookies are below this one.
 pub(crate) const COOKIE_END: u64 = 1 << 63;
 
-/// What a name leads to.
+/// The target of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Position in the listing.
+    /// Position in a listing.
     pub(crate) cookie: u64,
-    /// The inode.
+    /// Inode number.
     pub(crate) ino: Ino,
-    /// That inode's type.
+    /// The inode's type.
     pub(crate) kind: FileType,
 }
 
@@ -64,7 +62,7 @@ impl Entry {
         Self {
             cookie,
             ino: Ino(value),
-            // Only types went in.
+            // Every tag in the catalog is a type's.
             kind: FileType::from_dirent(tag).unwrap_or(FileType::Regular),
         }
     }
@@ -72,19 +70,20 @@ impl Entry {
 
 /// The names of one directory.
 pub(crate) struct Directory {
-    /// All names, if they are here as a whole; else none.
-    catalog: Catalog,
-    /// Where the names are, and whether it was removed: nothing can be created in it any more.
+    /// All names if they are in memory, else empty.
+    index: DirIndex,
+    /// Where the names are, and whether the directory was removed, so that nothing can be created
+    /// in it.
     state: State,
-    /// Unused: it leaves room for what tells a directory from other content.
+    /// Never read: gives `Content` a niche for its discriminant.
     _niche: Niche,
-    /// Numbers for what is made here, over a store. They are dealt while the names are locked.
+    /// Inode numbers for new inodes in this directory, over a store. Used with the names locked.
     chunk: Chunk,
-    /// What is known of it when its names are not here as a whole; made when that is first so.
+    /// The known names while not all are in memory; created at first need.
     partial: OnceBox<Partial>,
 }
 
-/// Of one value.
+/// A type with one value of 256.
 #[repr(u8)]
 enum Niche {
     Free,
@@ -93,13 +92,13 @@ enum Niche {
 const _: () = assert!(size_of::<Directory>() == 40, "a directory grew");
 
 impl Directory {
-    /// A directory without names; `complete`: the store has none either.
+    /// A directory without names in memory. `complete`: the store has none either.
     pub(crate) fn empty(complete: bool) -> Self {
         Self {
-            catalog: Catalog::new(),
+            index: DirIndex::new(),
             state: State::new(match complete {
-                true => Place::Whole,
-                false => Place::Unloaded,
+                true => Residency::Whole,
+                false => Residency::Unloaded,
             }),
             _niche: Niche::Free,
             chunk: Chunk::default(),
@@ -107,27 +106,23 @@ impl Directory {
         }
     }
 
-    /// What is known of a name.
+    /// Looks up a name without asking the store.
     #[inline]
     pub(crate) fn look(&self, name: &[u8]) -> Known {
         self.look_in(name, &epoch::pin())
     }
 
-    /// As [`Directory::look`], under a guard that is there already.
+    /// As [`Directory::look`], under a guard of the caller.
     #[inline]
     pub(crate) fn look_in(&self, name: &[u8], guard: &Guard) -> Known {
         let seen = self.state.see();
-        if seen.place() != Place::Whole {
+        if seen.place() != Residency::Whole {
             return self.look_at_known(name, seen);
         }
-        let found = lookup_hints::with(&self.catalog, |lookup_hint| {
-            self.catalog
-                .get_along(name, lookup_hint, guard)
-                .map(Entry::of)
-        });
+        let found = self.index.get(name, guard).map(Entry::of);
         match found {
             Some(entry) => Known::Found(entry),
-            None if self.state.is_still(seen) => Known::Absent,
+            None if self.state.is_still(seen) => Known::Negative,
             None => Known::Unknown,
         }
     }
@@ -135,38 +130,34 @@ impl Directory {
     #[cold]
     fn look_at_known(&self, name: &[u8], seen: Seen) -> Known {
         match self.partial.get() {
-            Some(partial) if seen.place() == Place::Partial => partial.lock().look(name),
+            Some(partial) if seen.place() == Residency::Partial => partial.lock().look(name),
             _ => Known::Unknown,
         }
     }
 
-    /// What the name leads to, if that is known without asking a store.
+    /// The entry of a name, if it is known without asking the store.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<Entry> {
         match self.look(name) {
             Known::Found(entry) => Some(entry),
-            Known::Absent | Known::Unknown => None,
+            Known::Negative | Known::Unknown => None,
         }
     }
 
-    /// What the name led to when the store was asked last, whatever the [place](Place) of the names is.
-    pub(crate) fn find_in_catalog(&self, name: &[u8]) -> Option<Entry> {
-        let guard = epoch::pin();
-        lookup_hints::with(&self.catalog, |lookup_hint| {
-            self.catalog
-                .get_along(name, lookup_hint, &guard)
-                .map(Entry::of)
-        })
+    /// The entry of a name in the catalog, whatever the [place](Residency) of the names: possibly
+    /// stale.
+    pub(crate) fn find_cached(&self, name: &[u8]) -> Option<Entry> {
+        self.index.get(name, &epoch::pin()).map(Entry::of)
     }
 
-    /// Shows `look` the name with exactly this cookie, if it is in the catalog.
+    /// Calls `look` with the name that has exactly this cookie, if it is in the catalog.
     pub(crate) fn with_cookie<R>(
         &self,
         cookie: u64,
         look: impl FnOnce(&[u8], Entry) -> R,
     ) -> Option<R> {
         let guard = epoch::pin();
-        let item = self.catalog.at(cookie, &guard)?;
+        let item = self.index.at(cookie, &guard)?;
         Some(look(item.key(), Entry::of(item)))
     }
 
@@ -176,18 +167,20 @@ impl Directory {
         after: u64,
         guard: &'g Guard,
     ) -> impl Iterator<Item = (&'g [u8], Entry)> {
-        self.catalog
+        self.index
             .after(after, guard)
             .map(|item| (item.key(), Entry::of(item)))
     }
 
-    /// The greatest cookie so far. The names are not [unloaded](Place::Unloaded).
+    /// The greatest cookie given so far. The names are not [unloaded](Residency::Unloaded).
     pub(crate) fn last_cookie(&self) -> u64 {
         loop {
             let seen = self.state.see();
             let last = match self.partial.get() {
-                Some(partial) if seen.place() == Place::Partial => partial.lock().next_cookie - 1,
-                _ => self.catalog.last_order(&epoch::pin()),
+                Some(partial) if seen.place() == Residency::Partial => {
+                    partial.lock().next_cookie - 1
+                }
+                _ => self.index.last_order(&epoch::pin()),
             };
             if self.state.is_still(seen) {
                 return last;
@@ -195,38 +188,38 @@ impl Directory {
         }
     }
 
-    /// Was it removed?
+    /// Was the directory removed?
     pub(crate) fn is_dead(&self) -> bool {
         self.state.is_dead()
     }
 
-    /// Where its names are at the moment.
+    /// The place of the names, with its generation.
     #[inline]
     pub(crate) fn see(&self) -> Seen {
         self.state.see()
     }
 
-    /// Where its names are at the moment.
+    /// The place of the names.
     #[inline]
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Residency {
         self.state.see().place()
     }
 
-    /// Are its names where they were?
+    /// Is the place unchanged since `seen`?
     pub(crate) fn is_still(&self, seen: Seen) -> bool {
         self.state.is_still(seen)
     }
 
     /// Number of names in the catalog.
-    pub(crate) fn in_catalog(&self) -> u32 {
-        self.catalog.len(&epoch::pin())
+    pub(crate) fn cached(&self) -> u32 {
+        self.index.len(&epoch::pin())
     }
 
     /// Locks the names for changes.
     #[inline]
     pub(crate) fn write(&self) -> Names<'_> {
-        let writer = self.catalog.lock();
-        let is_partial = self.place() == Place::Partial;
+        let writer = self.index.lock();
+        let is_partial = self.place() == Residency::Partial;
         Names {
             dir: self,
             writer,
@@ -234,9 +227,9 @@ impl Directory {
         }
     }
 
-    /// Waits for the end of the change that is under way.
+    /// Waits for the end of a change in progress.
     pub(crate) fn wait(&self) {
-        drop(self.catalog.lock());
+        drop(self.index.lock());
     }
 }
 

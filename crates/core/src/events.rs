@@ -1,9 +1,9 @@
-//! Telling watchers what happened.
+//! Notifying watchers.
 
 use holdfast_sync::epoch;
 
 use crate::FileSystem;
-use crate::directory::Place;
+use crate::directory::Residency;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
@@ -12,10 +12,10 @@ use crate::types::{Errno, Ino, Result};
 use crate::watch::{EventMask, Watch};
 
 impl FileSystem {
-    /// Watches an inode: a directory's watch also hears of the files in it, by name.
+    /// Watches an inode: a directory's watch also reports events of the files in it, by name.
     ///
-    /// Events of a file reach the watch of the directory that gave it its latest name. What a
-    /// front end's kernel answers from its own cache is not seen here.
+    /// An event of a file reaches the watch of the directory in which it got its latest name.
+    /// Operations that a front end's kernel serves from its own cache cause no event.
     ///
     /// # Errors
     /// `EINVAL` for a mask without an event.
@@ -27,25 +27,25 @@ impl FileSystem {
         self.core.registration.place().watch();
         self.core.policy.watched();
         let watch = self.core.watches.add(node.ino(), mask);
-        // Whoever releases all watches has made his mark before: either this one was among them,
-        // or the mark is seen here.
+        // `Watches` is released after the file system is marked dead. Either the release covered
+        // this watch, or the mark is visible here.
         self.core.alive()?;
         Ok(watch)
     }
 }
 
 impl Core {
-    /// Something happened to an inode: its own watchers hear it, and those of the directory of
-    /// the name it got last. The caller holds no lock of that directory.
+    /// Notifies the watchers of an inode, and those of the directory of its latest name. The caller
+    /// holds no lock of that directory.
     #[inline]
     pub(crate) fn notify_event(&self, inode: &Inode, mask: EventMask) {
         if self.watches.is_used() {
-            self.tell_watchers(inode, mask);
+            self.notify_watchers(inode, mask);
         }
     }
 
     #[inline(never)]
-    fn tell_watchers(&self, inode: &Inode, mask: EventMask) {
+    fn notify_watchers(&self, inode: &Inode, mask: EventMask) {
         let mask = if inode.kind().is_dir() {
             mask | EventMask::ISDIR
         } else {
@@ -62,7 +62,7 @@ impl Core {
                 return;
             };
             let Ok(body) = dir.directory() else { return };
-            if matches!(body.names.place(), Place::Whole | Place::Dated) {
+            if matches!(body.names.place(), Residency::Whole | Residency::Dated) {
                 body.names.with_cookie(cookie, |name, entry| {
                     if entry.ino == inode.ino() {
                         self.watches.notify(dir.ino(), mask, Some(name), 0);
@@ -71,17 +71,18 @@ impl Core {
                 return;
             }
         }
-        self.tell_watchers_of_stored(inode, mask, dir, cookie);
+        self.notify_watchers_of_stored(inode, mask, dir, cookie);
     }
 
-    /// As [`tell_watchers`](Self::tell_watchers), of a directory that is not in memory as a whole.
+    /// As [`notify_watchers`](Self::notify_watchers), for a directory that is not in memory as a
+    /// whole.
     #[cold]
-    fn tell_watchers_of_stored(&self, inode: &Inode, mask: EventMask, dir: Ino, cookie: u64) {
+    fn notify_watchers_of_stored(&self, inode: &Inode, mask: EventMask, dir: Ino, cookie: u64) {
         let Some(before) = cookie.checked_sub(1) else {
             return;
         };
         let mut run = NameRun::default();
-        // Watchers of a name that cannot be read hear nothing.
+        // If the name cannot be read, the directory's watchers get no event.
         if self.store.read_names(dir, before, 1, &mut run).is_ok()
             && let Some(entry) = run.iter().next()
             && (entry.cookie, entry.ino) == (cookie, inode.ino())
@@ -90,7 +91,7 @@ impl Core {
         }
     }
 
-    /// Something happened to a name of a directory.
+    /// Notifies the watchers of a directory of an event of a name in it.
     pub(crate) fn notify_name(
         &self,
         dir: Ino,

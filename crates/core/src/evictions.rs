@@ -1,16 +1,18 @@
-//! What keeps a load from bringing back the past, and what is remembered of inodes that are not in memory.
+//! Eviction generations, which keep a load from installing a stale inode, and the references of
+//! inodes that are not in memory.
 //!
-//! A load reads an inode's record and then makes it known; in between somebody else may load the
-//! same inode, change it and let it go again (or free it). So every end of an inode moves a number,
-//! and a load that finds it moved begins anew.
+//! A load reads an inode's record and then installs the inode. In between another thread may load
+//! the same inode, change it, and evict or free it. So every eviction increments a count, and a
+//! load that finds the count changed starts over.
 //!
-//! Uses that were turned into numbers ([`Node::into_raw`](crate::Node::into_raw)) do not keep an inode in memory, as long as it has a
-//! name: they are counted here while it is away.
+//! A reference by number ([`Node::into_raw`](crate::Node::into_raw)) does not keep a linked inode
+//! in memory: it is counted here while the inode is evicted.
 //!
-//! Neighbours by number mostly end in the same thread, and are loaded together: they share a number.
+//! Counts are sharded. Inodes with neighbouring numbers share a shard: they are mostly evicted by
+//! the same thread, and loaded together.
 //!
-//! *Locking.* A shard's lock is held over the burial of an inode, and over making a loaded one known.
-//! Nothing is waited for under it.
+//! *Locking.* A shard's lock is held while an inode is removed from the index, and while a loaded
+//! one is installed. It is a leaf lock.
 
 use holdfast_sync::{EvictedUses, EvictedUsesLocked, Freeing, Index, Padded, Prepared, Runs};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,61 +21,62 @@ use crate::inode::Object;
 use crate::types::Ino;
 
 pub(crate) const SHARDS: usize = 64;
-/// Inodes of neighbouring numbers that share a shard: 2^6.
+/// log2 of the neighbouring numbers that share a shard.
 const TOGETHER: u32 = 6;
 
-/// How many inodes have ended, and how often those are used that are away, by shards of their numbers.
+/// Eviction counts, and reference counts of evicted inodes, by shards of their numbers.
 pub(crate) struct Evictions(Box<[Padded<Shard>]>);
 
 #[derive(Default)]
 struct Shard {
     evicted_uses: EvictedUses,
-    /// Changed with `evicted_uses` locked.
+    /// Number of evictions. Changes only with `evicted_uses` locked.
     count: AtomicU64,
 }
 
-/// A shard that is locked.
+/// A locked shard.
 pub(crate) struct Locked<'e> {
     count: &'e AtomicU64,
     evicted_uses: EvictedUsesLocked<'e>,
 }
 
 impl Locked<'_> {
-    /// How many have ended.
+    /// Number of evictions.
     pub(crate) fn count(&self) -> u64 {
-        // Relaxed: it changes under the lock.
+        // Relaxed: changes only under the lock, which the caller holds.
         self.count.load(Ordering::Relaxed)
     }
 
-    /// What was read before counts as out of date.
+    /// Makes all records read before stale.
     pub(crate) fn count_up(&mut self) {
-        // Release: who sees it in a snapshot sees what its store was told before.
+        // Release pairs with `snapshot`: a reader of the new count also sees the changes that the
+        // store was given before.
         self.count.store(self.count() + 1, Ordering::Release);
     }
 
-    /// Is this inode, which is not in memory, used by number?
+    /// Is this inode, which is not in memory, referenced by number?
     pub(crate) fn is_used(&self, ino: Ino) -> bool {
         self.evicted_uses.runs().get(ino.0) > 0
     }
 
-    /// An inode leaves memory; its uses by number are counted here from now on.
+    /// Removes an inode from memory, and keeps its references by number here.
     pub(crate) fn free(&mut self, index: &Index<Object>, freeing: Freeing<Object>) {
         self.count_up();
         self.evicted_uses.free(index, freeing);
     }
 
-    /// An inode that is about to be made known gets back the uses by number that are counted here.
+    /// Moves the references by number that are kept here to an inode that is about to be installed.
     pub(crate) fn give_back(&mut self, ino: Ino, inode: Prepared<Object>) -> Prepared<Object> {
         self.evicted_uses.give_back(ino.0, inode)
     }
 }
 
-/// What is counted of inodes that are away.
+/// Totals of the evicted inodes that are referenced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Away {
-    /// Inodes that are used by number.
+pub(crate) struct EvictedTotals {
+    /// Evicted inodes that are referenced by number.
     pub(crate) inodes: u64,
-    /// Memory that their counts take.
+    /// Bytes of their counts.
     pub(crate) bytes: u64,
 }
 
@@ -90,12 +93,7 @@ impl Evictions {
         &self.0[Self::shard_of(ino)].0
     }
 
-    /// Do these share a shard, as neighbours?
-    pub(crate) fn share(one: Ino, other: Ino) -> bool {
-        one.0 >> TOGETHER == other.0 >> TOGETHER
-    }
-
-    /// The shard of this inode. While it is locked, nobody of it ends or becomes known.
+    /// Locks the shard of this inode. Under the lock no inode of the shard is evicted or installed.
     pub(crate) fn lock(&self, ino: Ino) -> Locked<'_> {
         let Shard {
             evicted_uses,
@@ -107,7 +105,7 @@ impl Evictions {
         }
     }
 
-    /// All counts, for whoever reads many records at once. Whatever ends later moves one of them.
+    /// All eviction counts, for a read of many records. Every later eviction changes one of them.
     pub(crate) fn snapshot(&self) -> [u64; SHARDS] {
         // Acquire: see `Locked::count_up`.
         std::array::from_fn(|shard| self.0[shard].0.count.load(Ordering::Acquire))
@@ -118,7 +116,8 @@ impl Evictions {
         snapshot[Self::shard_of(ino)]
     }
 
-    /// Gives back up to so many uses of an inode by number, whether it is in memory or not. `Some`: it has ended with that.
+    /// Drops up to `count` references by number of an inode, in memory or not. `Some`: that was the
+    /// last reference, and the caller has to free the inode.
     pub(crate) fn forget(
         &self,
         index: &Index<Object>,
@@ -128,24 +127,27 @@ impl Evictions {
         self.shard(ino).evicted_uses.forget(index, ino.0, count)
     }
 
-    /// Is an inode used by number? Never `false` of one that is throughout.
+    /// Is the inode referenced by number? Never `false` for one that is throughout the call.
     pub(crate) fn may_be_held(&self, index: &Index<Object>, ino: Ino) -> bool {
         self.shard(ino).evicted_uses.may_be_held(index, ino.0)
     }
 
-    /// What is counted here.
-    pub(crate) fn away(&self) -> Away {
+    /// Totals of the references kept here.
+    pub(crate) fn away(&self) -> EvictedTotals {
         let counts = self.0.iter().map(|shard| {
             let locked = shard.0.evicted_uses.lock();
             (locked.runs().keys(), locked.runs().bytes())
         });
-        counts.fold(Away::default(), |sum, (inodes, bytes)| Away {
-            inodes: sum.inodes + inodes,
-            bytes: sum.bytes + bytes,
+        counts.fold(EvictedTotals::default(), |sum, (inodes, bytes)| {
+            EvictedTotals {
+                inodes: sum.inodes + inodes,
+                bytes: sum.bytes + bytes,
+            }
         })
     }
 
-    /// Shows all inodes that are counted here, with the number of their uses; nothing is locked meanwhile.
+    /// Calls `visit` for all evicted inodes that are referenced, with their counts; no lock is
+    /// held.
     pub(crate) fn each(&self, visit: &mut dyn FnMut(Ino, u64)) {
         for shard in &self.0 {
             let inodes: Vec<_> = shard.0.evicted_uses.lock().runs().iter().collect();
@@ -155,26 +157,27 @@ impl Evictions {
         }
     }
 
-    /// Some of these inodes, about so many, and where to look for others: all of them come in turn.
-    pub(crate) fn some(&self, from: Turn, most: usize) -> (Vec<Ino>, Turn) {
-        let (mut inodes, mut turn) = (Vec::new(), from);
+    /// About `most` of these inodes from `from` on, and where to continue: repeated calls return
+    /// all of them round-robin.
+    pub(crate) fn some(&self, from: Cursor, most: usize) -> (Vec<Ino>, Cursor) {
+        let (mut inodes, mut cursor) = (Vec::new(), from);
         for _ in 0..=SHARDS {
-            let locked = self.0[turn.shard].0.evicted_uses.lock();
-            let (some, runs) = Runs::some(locked.runs(), turn.behind, most - inodes.len());
+            let locked = self.0[cursor.shard].0.evicted_uses.lock();
+            let (some, runs) = Runs::some(locked.runs(), cursor.behind, most - inodes.len());
             inodes.extend(some.into_iter().map(Ino));
             if inodes.len() >= most {
-                turn.behind += runs;
+                cursor.behind += runs;
                 break;
             }
-            turn = Turn {
-                shard: (turn.shard + 1) % SHARDS,
+            cursor = Cursor {
+                shard: (cursor.shard + 1) % SHARDS,
                 behind: 0,
             };
         }
-        (inodes, turn)
+        (inodes, cursor)
     }
 
-    /// Forgets all that is counted of inodes that are away; says of how many that was.
+    /// Drops all references kept here; returns the number of inodes.
     pub(crate) fn forget_all(&self) -> u64 {
         let shards = self.0.iter().map(|shard| {
             let mut locked = shard.0.evicted_uses.lock();
@@ -186,10 +189,10 @@ impl Evictions {
     }
 }
 
-/// A place among all that is counted of inodes that are away.
+/// A position of a round-robin walk over the shards.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct Cursor {
     shard: usize,
-    /// Runs of it that were looked at.
+    /// Runs of the shard that were visited.
     behind: usize,
 }

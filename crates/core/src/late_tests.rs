@@ -1,4 +1,5 @@
-//! Tests of [`lazytime`](crate::lazytime), apart from it: a model compiles that a second time.
+//! Tests of [`lazytime`](crate::lazytime), in a file of their own: the loom model compiles that
+//! module a second time.
 
 use crate::lazytime::Lazytime;
 use crate::types::Errno;

@@ -4,14 +4,16 @@
 //! watches, permissions. A [`Store`] stands behind it: it loads what is not in memory and makes
 //! changes durable. Front ends (the library, FUSE) stand before it and add no rule of their own.
 //!
-//! *Callers.* Every operation that asks for permissions takes the [`types::Caller`] on whose
-//! behalf it runs. *Nodes.* Operations take [`Node`]s, counted uses of inodes; a name is looked
-//! up in a node, a path is walked from one.
+//! *Callers.* Every operation that checks permissions takes a [`types::Caller`].
 //!
-//! *Invariants.* An inode has one [`Node`] target in memory, found by its number. It stays while
-//! it has a name or a use. Numbers are never dealt twice.
+//! *Nodes.*
+//! Operations take [`Node`]s, counted references to inodes; a name is looked up in a node, a path
+//! is walked from one.
 //!
-//! *Locking.* `docs/locking.md` has the one order.
+//! *Invariants.* An inode is in memory at most once, found by its number. It stays while it has a
+//! name or a reference. Numbers are never reused.
+//!
+//! *Locking.* `docs/locking.md` defines the lock order.
 
 mod acl;
 
@@ -37,7 +39,6 @@ mod load;
 mod lock_operations;
 mod locks;
 mod log_order;
-mod lookup_hints;
 mod namespace;
 mod node;
 mod numbers;
@@ -58,8 +59,10 @@ mod registry;
 mod rename_lock;
 mod shared;
 mod space;
+mod statistics;
 pub mod store;
 mod through;
+mod transaction;
 mod unmapped;
 mod watch;
 mod xattr;

@@ -1,7 +1,7 @@
-//! Bringing what a store holds into memory.
+//! Loading of inodes by number.
 //!
-//! Inodes come by number. (Names: see `namespace/load.rs`; a
-//! file's bytes: see `io/bring.rs`.) Nothing of this runs over a store that pins everything.
+//! (Names: see `namespace/load.rs`; content: see `io/populate.rs`.) None of this runs over a store
+//! that pins everything.
 
 use holdfast_sync::{Prepared, epoch};
 use std::slice;
@@ -11,14 +11,14 @@ use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::directory::Directory;
 use crate::evictions::{self, Evictions};
 use crate::file_system::Core;
-use crate::inode::{Content, DirectoryBody, Extension, ExtraAttrs, Known, Meta, Object};
+use crate::inode::{Content, ContentState, DirectoryBody, Extension, ExtraAttrs, Meta, Object};
 use crate::node::Node;
 use crate::store::{InodeRecord, Rest, StoredSpace};
 use crate::types::{Errno, FileFlags, FileType, Ino, Result};
 
 impl Core {
-    /// Loads an inode that is not in the index. `once`: for a caller who looks once and goes on; the
-    /// inode is let go with its last use, unless somebody else asks for it meanwhile.
+    /// Loads an inode that is not in the index. `once`: the caller uses it once; the inode is
+    /// evicted with its last reference, unless another caller asks for it meanwhile.
     #[cold]
     pub(crate) fn load(&self, ino: Ino, once: bool) -> Result<Node> {
         loop {
@@ -43,36 +43,36 @@ impl Core {
         }
     }
 
-    /// Loads inodes of these numbers, which ascend, for a caller that asks for one of them, `wanted`. `None`: that one has to be
-    /// asked for alone, for whatever reason.
-    pub(crate) fn load_ahead(&self, inos: &[Ino], wanted: Ino) -> Option<Node> {
-        self.bring_ahead(inos, Some(wanted)).ok()?;
+    /// Loads inodes with these numbers, which ascend, for a caller that asks for one of them,
+    /// `wanted`. `None`: it has to be loaded alone, for whatever reason.
+    pub(crate) fn load_with_prefetch(&self, inos: &[Ino], wanted: Ino) -> Option<Node> {
+        self.prefetch_inodes(inos, Some(wanted)).ok()?;
         self.just_loaded(wanted)
     }
 
-    /// Brings inodes of these numbers, which ascend, into memory, as far as that goes, before anybody but a caller of `wanted` asks
-    /// for them.
+    /// Loads inodes with these numbers, which ascend, as far as that succeeds, before callers other
+    /// than that of `wanted` ask for them.
     ///
     /// # Errors
-    /// What the store answers.
-    pub(crate) fn bring_ahead(&self, inos: &[Ino], wanted: Option<Ino>) -> Result<()> {
+    /// Those of the store.
+    pub(crate) fn prefetch_inodes(&self, inos: &[Ino], wanted: Option<Ino>) -> Result<()> {
         let evictions = self.evictions.snapshot();
         let mut found = Vec::with_capacity(inos.len());
         self.store.load_inodes(inos, &mut found)?;
         {
             let guard = epoch::pin();
             let missing = |record: &InodeRecord| {
-                // Orphans are for those who have them.
+                // Orphans are loaded only on request.
                 Some(record.ino) == wanted
                     || record.nlink > 0 && self.index.peek(record.ino.0, &guard).is_none()
             };
             found.retain(missing);
         }
-        self.take_in_all(&found, &evictions, Asked::For(wanted));
+        self.take_in_each(&found, &evictions, Asked::For(wanted));
         Ok(())
     }
 
-    /// An inode that was just brought into memory, and is asked for.
+    /// An inode that was just loaded, and is asked for.
     pub(crate) fn just_loaded(&self, ino: Ino) -> Option<Node> {
         let node = Node::new(self.index.get(ino.0)?);
         node.inode().touch(&self.reclaim.epochs);
@@ -82,8 +82,8 @@ impl Core {
         Some(node)
     }
 
-    /// Brings those of these inodes into memory that are not there, as far as that goes: who needs
-    /// one of them that is still missing loads it, and learns why it could not be.
+    /// Loads the missing ones of these inodes, as far as that succeeds. A caller that needs one
+    /// that is still missing loads it alone, and gets the error.
     pub(crate) fn load_together(&self, inos: impl Iterator<Item = Ino>) {
         let mut missing: Vec<Ino> = {
             let guard = epoch::pin();
@@ -98,136 +98,44 @@ impl Core {
         let evictions = self.evictions.snapshot();
         let mut found = Vec::with_capacity(missing.len());
         if self.store.load_inodes(&missing, &mut found).is_ok() {
-            self.take_in_all(&found, &evictions, Asked::ForAll);
+            self.take_in_each(&found, &evictions, Asked::ForAll);
         }
     }
 
-    /// Makes loaded inodes known, as far as that goes: not what came too late, or cannot be built.
-    /// `evictions`: from before they were read.
-    fn take_in_all(
-        &self,
-        found: &[InodeRecord],
-        evictions: &[u64; evictions::SHARDS],
-        asked: Asked,
-    ) {
-        let mut parts = self.parts_of(found);
-        let mut at = 0;
-        for some in found.chunk_by(|one, other| Evictions::share(one.ino, other.ino)) {
-            let own = parts.get_mut(at..at + some.len()).unwrap_or_default();
-            at += some.len();
-            let Some(first) = some.first() else { continue };
-            let evictions = Evictions::of(evictions, first.ino);
-            let revoked = self.policy.revoked();
-            let missing = own.iter().map(Option::is_none);
-            let alone = missing.chain(std::iter::repeat(false));
-            let alone = some
-                .iter()
-                .zip(alone)
-                .filter(|(_, alone)| revoked || *alone);
-            let alone: Vec<&InodeRecord> = alone.map(|(record, _)| record).collect();
-            if !revoked {
-                self.take_in_neighbours(some, own, evictions, asked);
-            }
-            for record in alone {
-                if let Ok(Some(node)) = self.take_in(record, evictions, false) {
-                    self.put(node);
-                }
-            }
-        }
-    }
-
-    /// What these inodes are made of beside their records. `None`: it has to be asked for alone. Nothing
-    /// at all: they are all [plain](is_plain).
-    fn parts_of(&self, found: &[InodeRecord]) -> Vec<Option<Parts>> {
-        if found.iter().all(is_plain) {
-            return Vec::new();
-        }
+    /// The parts of these inodes beside their records. `None`: it has to be loaded alone.
+    fn parts_of(&self, found: &[InodeRecord]) -> impl Iterator<Item = Option<Parts>> {
         let more = |record: &&InodeRecord| record.nlink > 0 && !is_plain(record);
         let more: Vec<InodeRecord> = found.iter().filter(more).cloned().collect();
         let mut rests = Vec::with_capacity(more.len());
-        if self.store.load_rests(&more, &mut rests).is_err() || rests.len() != more.len() {
-            // Who needs one of them learns why.
+        if !more.is_empty()
+            && (self.store.load_rests(&more, &mut rests).is_err() || rests.len() != more.len())
+        {
+            // A caller that needs one of them gets the error.
             rests.clear();
         }
         let mut rests = rests.into_iter();
-        let parts = |record: &InodeRecord| match (is_plain(record), record.nlink) {
-            (true, _) => Some((content_of(record), None)),
-            (false, 0) => None,
-            (false, _) => parts(record, rests.next()?).ok(),
-        };
-        found.iter().map(parts).collect()
+        found
+            .iter()
+            .map(move |record| match (is_plain(record), record.nlink) {
+                (true, _) => Some((content_of(record), None)),
+                (false, 0) => None,
+                (false, _) => parts(record, rests.next()?).ok(),
+            })
     }
 
-    /// The same for neighbours, but for those whose parts are missing. No parts at all: they are plain.
-    fn take_in_neighbours(
-        &self,
-        some: &[InodeRecord],
-        parts: &mut [Option<Parts>],
-        evictions: u64,
-        asked: Asked,
-    ) {
-        let mut ahead = 0;
-        {
-            let mut now = self.evictions.lock(some[0].ino);
-            if now.count() != evictions {
-                return;
-            }
-            let mut parts = parts.iter_mut();
-            let objects = some.iter().filter_map(|record| {
-                let (content, extra_attrs) = match parts.next() {
-                    Some(parts) => parts.take()?,
-                    None => (content_of(record), None),
-                };
-                let object = || {
-                    let object = self.object(record, content, extra_attrs);
-                    if !asked.is_for(record.ino) {
-                        object.ahead();
-                    }
-                    object
-                };
-                let inode = now.give_back(record.ino, Prepared::with(object));
-                Some((record.ino.0, inode))
-            });
-            self.index.publish_all(objects, |ino, published| {
-                ahead += i64::from(published.is_some() && !asked.is_for(Ino(ino)));
-            });
-        }
-        if ahead > 0 {
-            self.readahead.issued.add(ahead);
-        }
-        // Either this is seen here, or the walk of `FileSystem::revoke` comes later.
-        if self.policy.revoked() {
-            for record in some {
-                if let Some(node) = self.index.get(record.ino.0).map(Node::new) {
-                    // Not its end: `node` is a use.
-                    drop(node.inode().mark_freeing());
-                }
-            }
-        }
-    }
-
-    /// Makes a loaded inode known; `None` if the record may be out of date. `evictions`: the count before
-    /// the record was read.
+    /// Publishes a loaded inode; `None` if the record may be out of date. `evictions`: the count
+    /// before the record was read. Returns also whether this call published it.
     pub(crate) fn take_in(
         &self,
         record: &InodeRecord,
         evictions: u64,
         once: bool,
-    ) -> Result<Option<Node>> {
-        let taken = self.take_in_built(record, self.build(record), evictions, once)?;
-        Ok(taken.map(|(node, _)| node))
-    }
-
-    /// As [`Core::take_in`] of an inode that is kept; was it made known by this?
-    pub(crate) fn take_in_told(
-        &self,
-        record: &InodeRecord,
-        evictions: u64,
     ) -> Result<Option<(Node, bool)>> {
-        self.take_in_built(record, self.build(record), evictions, false)
+        self.take_in_built(record, self.build(record), evictions, once)
     }
 
-    /// Makes each of these known that is not, as far as that goes; returns those, in their order. `evictions`: from before they were read.
+    /// Publishes each of these inodes that is not in memory, as far as that succeeds; returns their
+    /// numbers, in order. `evictions`: the snapshot from before they were read.
     pub(crate) fn take_in_each(
         &self,
         found: &[InodeRecord],
@@ -235,28 +143,21 @@ impl Core {
         asked: Asked,
     ) -> Vec<Ino> {
         let mut made = Vec::with_capacity(found.len());
-        let parts = self.parts_of(found);
-        let all_plain = parts.is_empty();
-        let mut parts = parts.into_iter();
-        for record in found {
-            let own = match all_plain {
-                true => Some((content_of(record), None)),
-                false => parts.next().flatten(),
-            };
-            // What has none is for callers that ask for it.
-            let Some((content, extra_attrs)) = own else {
+        for (record, parts) in found.iter().zip(self.parts_of(found)) {
+            // An inode without parts is loaded only on request.
+            let Some((content, extra_attrs)) = parts else {
                 continue;
             };
             let object = self.object(record, content, extra_attrs);
-            let is_ahead = !asked.is_for(record.ino);
-            if is_ahead {
-                object.ahead();
+            let is_prefetch = !asked.is_for(record.ino);
+            if is_prefetch {
+                object.mark_readahead();
             }
             let evictions = Evictions::of(evictions, record.ino);
             if let Ok(Some((node, new))) = self.take_in_built(record, Ok(object), evictions, false)
             {
                 if new {
-                    self.readahead.issued.add(i64::from(is_ahead));
+                    self.readahead.issued.add(i64::from(is_prefetch));
                     made.push(record.ino);
                 }
                 self.put(node);
@@ -276,36 +177,36 @@ impl Core {
         let ino = record.ino;
         let published = {
             let mut now = self.evictions.lock(ino);
-            // Under the lock nobody else makes it known, so that publishing waits for nobody.
+            // No other thread can publish it under the lock, so `publish_prepared` does not block.
             if self.index.peek(ino.0, &epoch::pin()).is_some() {
                 None
             } else if now.count() != evictions {
                 return Ok(None);
             } else {
-                // What could not be built counts only now: it may have been freed meanwhile.
+                // An error of `build` counts only now: the inode may have been freed meanwhile.
                 let inode = now.give_back(ino, Prepared::new(object?));
                 self.index.publish_prepared(ino.0, inode).ok()
             }
         };
         let Some(inode) = published else {
-            // Somebody else was faster, or it is on its way out.
+            // Another thread has published it, or it is being evicted.
             return Ok(self.index.get(ino.0).map(|inode| (Node::new(inode), false)));
         };
         let node = Node::new(inode);
         if once || record.nlink == 0 || self.policy.revoked() {
-            // Not its end: `node` is a use.
+            // The reference of `node` prevents the eviction.
             drop(node.inode().mark_freeing());
         }
         Ok(Some((node, true)))
     }
 
-    /// Somebody wants an inode that a passer-by brought in: now it is kept.
+    /// Keeps an inode that was loaded for a single use: another caller asks for it.
     #[cold]
     pub(crate) fn keep(&self, node: &Node) {
         let meta = node.inode().write();
         if meta.nlink > 0 && !self.policy.revoked() {
             node.inode().unmark_freeing();
-            // Either this is seen here, or the walk of `FileSystem::revoke` comes later.
+            // Either the mark is seen here, or the walk of `FileSystem::revoke` comes later.
             if self.policy.revoked() {
                 drop(node.inode().mark_freeing());
             }
@@ -329,40 +230,47 @@ impl Core {
         content: Content,
         extra_attrs: Option<Box<ExtraAttrs>>,
     ) -> Object {
-        let mut meta = Meta::new(record.perm, record.uid, record.gid, record.ctime);
-        meta.nlink = record.nlink;
-        meta.size = record.size;
-        meta.atime = record.atime;
-        meta.mtime = record.mtime;
-        meta.btime = record.btime;
-        meta.home = (record.parent, 0);
-        // What this does not know it neither shows nor obeys; a check finds it.
-        meta.flags = record.flags & FileFlags::all();
+        let meta = meta_of(record);
         let (fs, kind) = (self.registration.number(), record.kind);
         let extension = Extension::of(content, extra_attrs);
         let beside = extension.as_ref().map_or(0, |extension| extension.memory());
         self.reclaim.extension_sizes.came(1, beside);
         let known = match record.space == StoredSpace::AS_SIZE && kind == FileType::Regular {
-            true => Known::Full,
-            false => Known::Nothing,
+            true => ContentState::Full,
+            false => ContentState::Nothing,
         };
         let object = Object::new(fs, kind, &meta, extension, known);
-        let again = self.reclaim.ghosts.take(record.ino.0, self.index.len());
-        object.arrive(&self.reclaim.epochs, again);
+        let refaulted = self.reclaim.ghosts.take(record.ino.0, self.index.len());
+        object.mark_loaded(&self.reclaim.epochs, refaulted);
         object
     }
 }
 
-/// Is a record all that there is to an inode, which is no orphan?
+/// The attributes of a record.
+pub(crate) fn meta_of(record: &InodeRecord) -> Meta {
+    Meta {
+        nlink: record.nlink,
+        size: record.size,
+        atime: record.atime,
+        mtime: record.mtime,
+        btime: record.btime,
+        home: (record.parent, 0),
+        // Unknown flags are neither shown nor obeyed; a check finds them.
+        flags: record.flags & FileFlags::all(),
+        ..Meta::new(record.perm, record.uid, record.gid, record.ctime)
+    }
+}
+
+/// Is the record complete by itself, and the inode no orphan?
 fn is_plain(record: &InodeRecord) -> bool {
     record.nlink > 0 && !record.xattrs && record.project == 0 && record.kind != FileType::Symlink
 }
 
-/// Which of the inodes that come together are asked for.
+/// The requested ones of inodes that are loaded together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     ForAll,
-    /// This one; the others come ahead of their use.
+    /// This one; the others are read ahead.
     For(Option<Ino>),
 }
 
@@ -375,10 +283,10 @@ impl Asked {
     }
 }
 
-/// What an inode is made of beside its record.
+/// The parts of an inode beside its record.
 pub(crate) type Parts = (Content, Option<Box<ExtraAttrs>>);
 
-/// Builds them of what the store has.
+/// Builds them from the store's data.
 pub(crate) fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
     let mut extra_attrs = None::<Box<ExtraAttrs>>;
     for (name, value) in rest.xattrs {
@@ -392,7 +300,7 @@ pub(crate) fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
         }
     }
     if record.kind == FileType::Regular && record.xattrs {
-        // It may have space behind its end, and says so as long as it lives.
+        // It may have space behind its end, and this mark stays as long as the inode.
         extra_attrs.get_or_insert_default();
     }
     if record.project != 0 {
@@ -406,7 +314,7 @@ pub(crate) fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
     Ok((content, extra_attrs))
 }
 
-/// The content of an inode of which nothing else has to be loaded now.
+/// The content of an inode with no other data to load now.
 fn content_of(record: &InodeRecord) -> Content {
     match record.kind {
         FileType::Directory => Content::Directory(DirectoryBody {

@@ -1,4 +1,4 @@
-//! File locks, by inode: what fcntl(2) and flock(2) ask for.
+//! File locks by inode: fcntl(2) and flock(2).
 
 use crate::FileSystem;
 use crate::file_system::Core;
@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::types::Result;
 
 impl FileSystem {
-    /// The first lock that is in the way of this one; `None`: it could be had.
+    /// The first lock that conflicts with this one; `None`: it could be taken.
     ///
     /// # Errors
     /// `EINVAL` for a range that ends before it starts.
@@ -26,13 +26,13 @@ impl FileSystem {
         }
     }
 
-    /// Takes, converts or (`kind` absent) releases a lock; with `wait`, sleeps until it can be
-    /// had or the wait is cancelled.
+    /// Takes, converts or (`kind == None`) releases a lock; with `wait`, sleeps until it is granted
+    /// or the wait is cancelled.
     ///
     /// # Errors
-    /// `EAGAIN` if another's lock is in the way; `EINTR` when cancelled; `EDEADLK` if waiting
-    /// would close a circle (POSIX locks only); `EINVAL` for a range that ends before it starts;
-    /// `ENOLCK` for too many locks; `EIO` when the file system was, or is meanwhile, revoked.
+    /// `EAGAIN` if another owner's lock conflicts; `EINTR` when cancelled. `EDEADLK` if waiting
+    /// would close a cycle (POSIX locks only). `EINVAL` for a range that ends before it starts;
+    /// `ENOLCK` for too many locks. `EIO` when the file system was, or is meanwhile, revoked.
     #[expect(clippy::too_many_arguments, reason = "fcntl(2) says as much")]
     pub fn set_lock(
         &self,
@@ -54,8 +54,8 @@ impl FileSystem {
         self.core.alive()?;
         let (locks, graph) = (node.inode().locks_or_new(), &self.core.lock_graph);
         let set = locks.set(graph, &request, wait);
-        // Whoever ends all locks has made his mark before: either this one was among them, or the
-        // mark is seen here.
+        // `revoke` sets its mark before it releases all locks: either this lock was among them, or
+        // the mark is seen here.
         if let Err(revoked) = self.core.alive() {
             locks.release(graph, owner, space);
             return Err(revoked);

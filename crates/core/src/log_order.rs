@@ -1,38 +1,42 @@
-//! Taking turns at the store: changes of one inode's attributes arrive in the order of their making.
+//! The log-order lock: changes of one inode's attributes reach the store in the order in which they
+//! were made.
 //!
-//! Attributes are changed under a lock that ends before the store is called. So each inode has a *turn*
-//! besides, a lock beside that of its attributes: the thread that has it hands over what the attributes are then.
-//! Batches that are about different inodes meet nowhere.
+//! Attributes are changed under a lock that is released before the store is called. So each inode
+//! also has a log-order lock: its holder submits the attributes as they are then. Batches of
+//! different inodes do not contend.
 //!
-//! *Invariant.* What inode attributes say with another change (a size with its bytes, a count of links with a name) is made with the
-//! turn taken, and handed over before that ends: a store never has attributes which tell of names and bytes that it has not.
+//! *Invariant.* Attributes that belong to another change (a size to its bytes, a link count to a
+//! name) are changed and submitted under one hold of the log-order lock. So the store never gets
+//! attributes that describe names or bytes it does not have.
 //!
-//! *Locking.* A batch takes the turns of all inodes that it is about in ascending order of their
-//! numbers, and has them while it is handed over. Only attributes are read and changed under them.
+//! *Locking.* A batch takes the log-order locks of its inodes in ascending order of their numbers,
+//! and holds them during the submission. Only the attribute locks are taken under them.
 
 use crate::primitive::{Mutex, MutexGuard};
 
-/// What takes turns at the store.
-pub(crate) trait HasTurn {
-    /// What tells it from others.
+/// An object with a log-order lock.
+pub(crate) trait LogOrdered {
+    /// The number that orders the locks.
     fn number(&self) -> u64;
 
-    /// Its turn.
-    fn turn(&self) -> &Mutex<()>;
+    /// The lock.
+    fn log_order(&self) -> &Mutex<()>;
 }
 
-/// Turns that were taken, until this is dropped.
-pub(crate) struct Taken<'t, const N: usize>([Option<MutexGuard<'t, ()>>; N]);
+/// Log-order locks that are held until this is dropped.
+pub(crate) struct LogOrderGuard<'t, const N: usize>([Option<MutexGuard<'t, ()>>; N]);
 
-/// Waits until nobody else hands over attributes of any of these. One may be there twice.
+/// Takes the log-order locks of these objects. One object may be passed twice.
 #[inline]
-pub(crate) fn take<'t, T: HasTurn, const N: usize>(mut whose: [&'t T; N]) -> Taken<'t, N> {
+pub(crate) fn take<'t, T: LogOrdered, const N: usize>(
+    mut whose: [&'t T; N],
+) -> LogOrderGuard<'t, N> {
     if N > 1 {
         whose.sort_unstable_by_key(|one| one.number());
     }
     let mut last = None;
-    Taken(whose.map(|one| {
-        let again = last.replace(one.number()) == Some(one.number());
-        (!again).then(|| one.turn().lock())
+    LogOrderGuard(whose.map(|one| {
+        let repeated = last.replace(one.number()) == Some(one.number());
+        (!repeated).then(|| one.log_order().lock())
     }))
 }

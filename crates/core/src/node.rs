@@ -1,4 +1,4 @@
-//! A counted use of an inode.
+//! A counted reference to an inode.
 
 use holdfast_sync::{Freeing, Ref};
 use std::fmt;
@@ -8,12 +8,12 @@ use crate::inode::{Inode, Numbered as _, Object};
 use crate::registry;
 use crate::types::{FileType, Ino};
 
-/// A use of an inode: while one exists the inode stays, whatever happens to its names.
+/// A reference to an inode: it keeps the inode, whatever happens to the inode's names.
 ///
-/// It is only a reference: operations are methods of [`crate::FileSystem`].
+/// Operations are methods of [`crate::FileSystem`].
 #[derive(Clone)]
 pub struct Node {
-    /// There until the drop takes it.
+    /// `None` only after `into_inner` or in the drop.
     inode: Option<Ref<Object>>,
 }
 
@@ -22,19 +22,19 @@ impl Node {
         Self { inode: Some(inode) }
     }
 
-    /// One more use of an inode that was found under a guard, unless it is on its way out.
+    /// References an inode that was found under a guard, unless it is being freed.
     pub(crate) fn acquire(inode: &Inode) -> Option<Self> {
         inode.try_ref().map(Self::new)
     }
 
-    /// As [`acquire`](Self::acquire), for a walk over all inodes: its passing is no sign that several
-    /// threads use this one.
+    /// As [`acquire`](Self::acquire), for a walk over all inodes: does not switch the inode to a
+    /// reference count per core.
     #[inline]
     pub(crate) fn acquire_in_passing(inode: &Inode) -> Option<Self> {
         inode.try_ref_in_passing().map(Self::new)
     }
 
-    /// The inode itself.
+    /// The inode.
     #[inline]
     pub(crate) fn inode(&self) -> &Inode {
         match &self.inode {
@@ -43,16 +43,16 @@ impl Node {
         }
     }
 
-    /// The use, to be given back by other means than a drop.
+    /// The reference, to be dropped by other means than `Node`'s drop.
     #[inline]
     pub(crate) fn into_inner(mut self) -> Option<Ref<Object>> {
         let inode = self.inode.take();
-        // Nothing is left that its drop would have to look for.
+        // `inode` is `None`: skips the check in the drop.
         mem::forget(self);
         inode
     }
 
-    /// The end of an inode that has no other use; otherwise the node again.
+    /// Marks the inode as freeing if this is the only reference; otherwise returns the node.
     pub(crate) fn into_last(mut self) -> Result<Freeing<Object>, Self> {
         match self.inode.take().map(Ref::release_last) {
             Some(Ok(freeing)) => Ok(freeing),
@@ -67,20 +67,20 @@ impl Node {
         self.inode().ino()
     }
 
-    /// What it is.
+    /// The inode's type.
     #[must_use]
     pub fn kind(&self) -> FileType {
         self.inode().kind()
     }
 
-    /// Did somebody turn a use of this inode into a number, and not give it back yet? A snapshot, which may miss
-    /// it in an inode that many threads use at the moment.
+    /// Is a reference of this inode held by number? A snapshot: it may miss references of an inode
+    /// that many threads use at the moment.
     #[must_use]
     pub fn is_known_by_number(&self) -> bool {
         self.inode().has_raw_uses()
     }
 
-    /// Turns this use into a number: it lasts until [`crate::FileSystem::forget`] gives it back.
+    /// Converts this reference to a number: it lasts until [`crate::FileSystem::forget`] drops it.
     #[must_use]
     pub fn into_raw(self) -> Ino {
         let ino = self.ino();
@@ -94,16 +94,17 @@ impl Node {
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {
-        if let Some(freeing) = self.inode.take().and_then(Ref::release_inline) {
+        if let Some(freeing) = self.inode.take().and_then(Ref::release) {
             end(freeing);
         }
     }
 }
 
-/// The last use of an orphan went.
+/// Frees an orphan after its last reference was dropped.
 #[cold]
 fn end(freeing: Freeing<Object>) {
-    // Without its file system there is nothing to settle; the number may be another's by now.
+    // After the end of its file system there is nothing to release; `holds` excludes a reused file
+    // system number.
     if let Some(core) = registry::find(freeing.file_system())
         && core.holds(&freeing)
     {

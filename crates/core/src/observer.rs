@@ -1,34 +1,32 @@
-//! Who keeps caches of its own in front of the core, and must hear of changes.
+//! Observers: front ends with caches of their own, which are notified of changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::FileSystem;
-use crate::evictions::Evictions;
 use crate::file_system::Core;
-use crate::reclaim::Observed;
 use crate::types::{Caller, Ino};
 
-/// Told of changes that did not come through it: callers with [`Caller::checked`] are the
-/// observer's own and are left out. Called without locks held, after the change.
+/// Notified of changes that did not come through it. Changes by callers with [`Caller::checked`]
+/// are the observer's own, and are not reported. Called without locks held, after the change.
 pub trait Observer: Send + Sync {
     /// Attributes changed, and with `data` the content too.
     fn inode_changed(&self, ino: Ino, data: bool);
-    /// A name appeared, went, or leads elsewhere.
+    /// A name was added, removed, or leads to another inode.
     fn entry_changed(&self, dir: Ino, name: &[u8]);
-    /// Any name may lead elsewhere by now.
+    /// Any name may lead elsewhere.
     fn all_entries_changed(&self) {}
-    /// Does it keep something only of the root, and of inodes of which it has turned a use into a number
-    /// ([`Node::into_raw`](crate::Node::into_raw))? Then it is told of no others.
+    /// Does it cache only the root, and inodes of which it has turned a reference into a number
+    /// ([`Node::into_raw`](crate::Node::into_raw))? Then it is notified of no others.
     ///
-    /// It must take the use before it reads what it keeps, with a fence (`SeqCst`) in between: a later change of the inode finds
-    /// the use.
+    /// It must take the reference before it reads what it caches, with a fence (`SeqCst`) in
+    /// between: a later change of the inode then sees the reference.
     fn keeps_by_number(&self) -> bool {
         false
     }
-    /// What is remembered of inodes that are not in memory, and of which it has uses by number, takes too much of that
-    /// ([`Options::memory`](crate::Options::memory)): the observer had better give its uses of these back
-    /// ([`FileSystem::forget`]), where it has no need of them.
+    /// The counts of evicted inodes that it references by number take too much of the memory
+    /// ([`Options::memory`](crate::Options::memory)). The observer should drop unneeded references
+    /// to these inodes ([`FileSystem::forget`]).
     fn is_to_forget(&self, inodes: &[Ino]) {
         let _ = inodes;
     }
@@ -60,12 +58,12 @@ impl Core {
         }
     }
 
-    /// Has somebody uses of inodes who hears of what is to be forgotten?
+    /// Is there an observer that reacts to [`Observer::is_to_forget`]?
     pub(crate) fn is_observed(&self) -> bool {
         self.observed.load(Ordering::Acquire)
     }
 
-    /// Asks for inodes that are held for the observer.
+    /// Asks the observer to drop its references to these inodes.
     pub(crate) fn ask_back(&self, inodes: &[Ino]) {
         if !inodes.is_empty() {
             self.tell_anyhow(|observer| observer.is_to_forget(inodes));
@@ -95,31 +93,14 @@ impl Core {
         });
     }
 
-    /// May the observer keep something of this inode, which has just changed?
+    /// May the observer cache this inode, which has just changed?
     fn may_be_kept(&self, observer: &dyn Observer, ino: Ino) -> bool {
         if ino == Ino::ROOT || !observer.keeps_by_number() {
             return true;
         }
-        // Pairs with the observer's fence: it read what was changed, or its use is seen here.
+        // Pairs with the observer's fence: either it read the new state, or its reference is seen
+        // here.
         fence(Ordering::SeqCst);
         self.evictions.may_be_held(&self.index, ino)
-    }
-}
-
-impl Observed for Core {
-    fn evictions(&self) -> &Evictions {
-        &self.evictions
-    }
-
-    fn memory_limit(&self) -> u64 {
-        self.reclaim.memory.limit()
-    }
-
-    fn is_observed(&self) -> bool {
-        Self::is_observed(self)
-    }
-
-    fn ask_back(&self, inodes: &[Ino]) {
-        Self::ask_back(self, inodes);
     }
 }

@@ -1,7 +1,7 @@
 //! Open files: opening, creating, closing.
 //!
-//! An open file is a use of its inode: the content stays until the last one is closed, whatever
-//! becomes of the names. Dropping an [`OpenFile`] closes it.
+//! An open file is a reference to its inode: the content stays until the last one is closed, even
+//! if the inode is unlinked. Dropping an [`OpenFile`] closes it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::FileSystem;
 use crate::clock;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, kept_values};
+use crate::inode::{Inode, Numbered as _};
 use crate::locks::{LockOwner, LockSpace};
-use crate::namespace::{NewInode, dangling};
+use crate::namespace::NewInode;
 use crate::node::Node;
 use crate::permission::owns;
 use crate::quota::Check;
 use crate::readdir::Listing;
 use crate::registry::Opened;
-use crate::through::Created;
+use crate::transaction::{Begun, Transaction};
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, check_new_name};
 use crate::watch::EventMask;
 
@@ -27,21 +27,21 @@ const CHANGEABLE: OpenFlags = OpenFlags::APPEND
     .union(OpenFlags::DIRECT)
     .union(OpenFlags::NOATIME);
 
-/// An open file description: what open(2) makes, with its own access mode and identity.
+/// An open file description, as open(2) creates it, with its own access mode and identity.
 pub struct OpenFile {
-    /// Before `opened`: who sees no open file any more sees what became of its inode.
+    /// Dropped before `opened`: a thread that sees no open file also sees the effects of this drop.
     node: Node,
     opened: Opened,
     flags: AtomicI32,
-    /// Are watches told of it?
+    /// Do its operations cause events for watches?
     seen: bool,
-    /// Need it not be told of the store's failure (any more)?
-    heard: AtomicBool,
-    /// Does a store that is written through hear of its end?
+    /// Was the store's failure reported to it, or did it open the file after that?
+    reported: AtomicBool,
+    /// Does a store that is written through have to be told of the close?
     through: bool,
-    /// Dealt when it is first asked for; 0 until then.
+    /// The lock owner's number, assigned at first use; 0 until then.
     owner: AtomicU64,
-    /// A listing that began here ends with this cookie; [`Listing::NO_END`] before one begins.
+    /// The last cookie of a listing in progress; [`Listing::NO_END`] before it begins.
     pub(crate) listing_end: AtomicU64,
 }
 
@@ -60,27 +60,27 @@ impl OpenFile {
         OpenFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
     }
 
-    /// Changes APPEND, NONBLOCK, DIRECT and NOATIME to be as in `flags`; the rest stays.
+    /// Sets APPEND, NONBLOCK, DIRECT and NOATIME as in `flags`; the other flags stay.
     pub fn set_flags(&self, flags: OpenFlags) {
         let old = self.flags();
         let new = old.difference(CHANGEABLE) | flags.intersection(CHANGEABLE);
         self.flags.store(new.bits(), Ordering::Relaxed);
     }
 
-    /// Is it to be told of the store's failure? Once.
-    pub(crate) fn is_first_to_hear(&self) -> bool {
-        // Relaxed: of several callers one is told.
-        !self.heard.swap(true, Ordering::Relaxed)
+    /// Returns true the first time, unless the failure preceded the open: the caller reports it.
+    pub(crate) fn take_report(&self) -> bool {
+        // Relaxed: any one of concurrent callers may report it.
+        !self.reported.swap(true, Ordering::Relaxed)
     }
 
-    /// Its identity as an owner of flock(2) and open-file-description locks.
+    /// The owner of its flock(2) and open-file-description locks.
     #[must_use]
     pub fn owner(&self) -> LockOwner {
         let held = self.owner.load(Ordering::Acquire);
         if held != 0 {
             return LockOwner(held);
         }
-        let fresh = self.opened.place().deal_owner();
+        let fresh = self.opened.place().assign_owner();
         let order = (Ordering::AcqRel, Ordering::Acquire);
         let first = self.owner.compare_exchange(0, fresh, order.0, order.1);
         LockOwner(first.map_or_else(|first| first, |_| fresh))
@@ -90,28 +90,28 @@ impl OpenFile {
 impl Drop for OpenFile {
     #[inline]
     fn drop(&mut self) {
-        // If nobody ever asked who it is, it holds nothing.
+        // Without an owner number it holds no locks.
         if *self.owner.get_mut() != 0 || self.through || self.opened.place().is_watched() {
-            self.tell_end();
+            self.notify_close();
         }
     }
 }
 
 impl OpenFile {
-    /// Was a store that is written through told that it is open for writing?
+    /// Has a store that is written through been told that this is open for writing?
     pub(crate) fn is_written_through(&self) -> bool {
         self.through && self.writes()
     }
 
-    /// Is it a regular file that is open for writing?
+    /// Is this a regular file open for writing?
     fn writes(&self) -> bool {
         self.flags().writable() && self.node.kind() == FileType::Regular
     }
 
-    /// Lets go of its locks, and tells watchers and the store.
+    /// Releases its locks, and notifies watchers and the store.
     #[cold]
-    fn tell_end(&self) {
-        // Without its file system there is nobody who would wait for a lock, or hear of it.
+    fn notify_close(&self) {
+        // After the end of its file system there is no waiter, watcher or store.
         let Some(core) = self.opened.place().core() else {
             return;
         };
@@ -147,16 +147,16 @@ impl FileSystem {
     /// Opens an inode.
     ///
     /// # Errors
-    /// `EACCES`, `EROFS`; `EISDIR` to write a directory; `ENOTDIR` with DIRECTORY; `ELOOP` for a
-    /// symbolic link, `ENXIO` for a fifo, socket or device (unless only PATH is asked for);
-    /// `EPERM` for NOATIME by a stranger, for writing what is immutable, and for anything but appending to what is only
-    /// appended to.
+    /// `EACCES`, `EROFS`; `EISDIR` to write a directory; `ENOTDIR` with DIRECTORY. `ELOOP` for a
+    /// symbolic link, `ENXIO` for a fifo, socket or device (unless only PATH is asked for). `EPERM`
+    /// for NOATIME unless owner, for writing an immutable inode, and for writing an append-only
+    /// inode without APPEND.
     pub fn open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<OpenFile> {
         self.open_node(who, node.clone(), flags)
     }
 
-    /// Opens an inode for one operation of a front end whose callers open files without it: access was checked
-    /// then, and watches are told of the operation alone.
+    /// Opens an inode for one operation of a front end with stateless opens: access was checked
+    /// earlier, and watches see only the operation.
     ///
     /// # Errors
     /// `EROFS`, `EISDIR`, `ELOOP`, `ENXIO` as [`FileSystem::open`].
@@ -169,7 +169,7 @@ impl FileSystem {
         if flags.writable() {
             self.core.writable()?;
         }
-        // What the inode's flags forbid each operation asks for itself.
+        // Each operation checks the inode's flags itself.
         self.core.may_open(&who, &node, OpenFlags::empty())?;
         if flags.writable() && node.kind().is_dir() {
             return Err(Errno::EISDIR);
@@ -185,7 +185,7 @@ impl FileSystem {
     /// Tells a store that is written through of an open file.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's.
     #[inline]
     fn open_through(&self, who: &Caller, file: &mut OpenFile) -> Result<()> {
         if let Some(through) = self.core.through() {
@@ -194,7 +194,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// As [`FileSystem::open`], for a use that becomes the open file's.
+    /// As [`FileSystem::open`]; the open file takes over the reference `node`.
     pub(crate) fn open_node(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
         let core = &self.core;
         core.alive()?;
@@ -211,7 +211,7 @@ impl FileSystem {
         core.may_open(who, &node, flags)?;
         let mut through = None;
         if core.through.is_some() {
-            // Before it is truncated: an open file can be, whatever its permissions are.
+            // Precedes the truncation: an open file can be truncated whatever its permissions are.
             let mut file = self.open_file(node.clone(), flags);
             file.seen = false;
             self.open_through(who, &mut file)?;
@@ -230,12 +230,12 @@ impl FileSystem {
         Ok(self.opened(node, flags))
     }
 
-    /// Opens the regular file of this name, made if it is not there. A symbolic link is not
-    /// followed (`ELOOP`): [`FileSystem::open_at`] follows.
+    /// Opens the regular file of this name, creating it if it does not exist. A symbolic link is
+    /// not followed (`ELOOP`): [`FileSystem::open_at`] follows.
     ///
     /// # Errors
-    /// Those of [`FileSystem::open`] and [`FileSystem::mknod`]; `EEXIST` with EXCLUSIVE;
-    /// `EISDIR` for a directory.
+    /// Those of [`FileSystem::open`] and [`FileSystem::mknod`]; `EEXIST` with EXCLUSIVE; `EISDIR`
+    /// for a directory.
     pub fn create(
         &self,
         who: &Caller,
@@ -244,19 +244,7 @@ impl FileSystem {
         perm: u16,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
-        self.create_in(who, dir.inode(), name, perm, flags)
-    }
-
-    /// See [`FileSystem::create`].
-    pub(crate) fn create_in(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        name: &[u8],
-        perm: u16,
-        flags: OpenFlags,
-    ) -> Result<OpenFile> {
-        let core = &self.core;
+        let (core, dir) = (&self.core, dir.inode());
         let added = core.added_so_far();
         let body = core.search(who, dir)?;
         match check_new_name(name) {
@@ -265,60 +253,35 @@ impl FileSystem {
             }
             checked => checked?,
         }
-        if let Some(through) = core.through() {
-            let node = match through.create(who, (dir, body), name, perm, flags)? {
-                Created::Found(node) if node.kind().is_dir() => return Err(Errno::EISDIR),
-                Created::Found(node) => return self.open_node(who, node, flags),
-                Created::Made(node) => node,
-            };
-            core.notify_entry(who, dir.ino(), name);
-            core.shrink_inodes_since(added);
-            return self.made_through(who, node, flags);
-        }
-        let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
-        let known = if exclusive {
-            // Seldom there, and looked for under the lock in any case.
+        let known = if flags.contains(OpenFlags::EXCLUSIVE) || core.through.is_some() {
+            // It rarely exists, and is looked up under the lock or by the store in any case.
             Err(Errno::ENOENT)
         } else {
             core.child(dir, body, name)
         };
-        let existing = match known {
+        let (node, created) = match known {
             Err(Errno::ENOENT) => {
                 let new_inode = NewInode::of(FileType::Regular, perm);
-                let reserved = core.reserve_new_inode(dir, Some(name), &new_inode);
-                let (node, made) = {
-                    let mut names = core.lock_name(dir, body, name)?;
-                    match names.seek(name) {
-                        Some(_) if exclusive => return Err(Errno::EEXIST),
-                        // Somebody was faster. Under the lock, or it could be gone again.
-                        Some(entry) => (core.node(entry.ino).map_err(dangling)?, false),
-                        None => {
-                            let made =
-                                core.make_in(who, dir, &mut names, name, new_inode, reserved)?;
-                            (made, true)
-                        }
-                    }
-                };
-                if made {
-                    core.notify_entry(who, dir.ino(), name);
-                    core.shrink_inodes_since(added);
-                    return Ok(self.opened(node, flags));
-                }
-                node
+                core.make(who, (dir, body), name, new_inode, flags)?
             }
-            found => found?,
+            found => (found?, false),
         };
-        if existing.kind().is_dir() {
+        if created {
+            core.notify_entry(who, dir.ino(), name);
+            core.shrink_inodes_since(added);
+            return self.opened_new(who, node, flags);
+        }
+        if node.kind().is_dir() {
             return Err(Errno::EISDIR);
         }
-        self.open_node(who, existing, flags)
+        self.open_node(who, node, flags)
     }
 
-    /// Makes a file without a name in the file system of `dir`; with EXCLUSIVE it can never get
-    /// one, else [`FileSystem::link`] gives it its first.
+    /// Creates a file without a name in the file system of `dir`. [`FileSystem::link`] can give it
+    /// its first name, unless EXCLUSIVE is set.
     ///
     /// # Errors
-    /// As [`FileSystem::create`]; `EINVAL` unless it is to be written.
+    /// As [`FileSystem::create`]; `EINVAL` unless it is opened for writing.
     pub fn tmpfile(
         &self,
         who: &Caller,
@@ -336,38 +299,51 @@ impl FileSystem {
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
-        let new_inode = NewInode::of(FileType::Regular, perm);
-        if let Some(through) = core.through() {
-            let linkable = !flags.contains(OpenFlags::EXCLUSIVE);
-            let node = through.make_unnamed(who, dir, new_inode, linkable)?;
-            return self.made_through(who, node, flags);
-        }
-        let mut reservation = core.reserve_new_inode(dir, None, &new_inode)?;
-        let inode = core.allocate_inode(who, dir, clock::change(), 0, new_inode)?;
-        // Nobody has locked the names, and it may get one anywhere.
-        let ino = core.numbers.deal();
-        {
-            let mut meta = inode.write();
-            meta.nlink = 0;
-            meta.linkable = !flags.contains(OpenFlags::EXCLUSIVE);
-        }
-        let node = core.publish(ino, inode, Check::of(who), &mut reservation)?;
-        // Not its end: `node` is a use.
-        drop(node.inode().mark_freeing());
-        if core.pinned {
-            reservation.keep_only(kept_values(node.inode()));
-        } else {
-            core.record_new_inode(&mut reservation, dir, &node, None, None)?;
-        }
-        Ok(self.opened(node, flags))
+        let new_inode = NewInode {
+            linkable: !flags.contains(OpenFlags::EXCLUSIVE),
+            ..NewInode::of(FileType::Regular, perm)
+        };
+        let begun = core.begin(
+            || core.intent_to_make(dir, None, &new_inode),
+            |through| through.make(who, dir, None, new_inode, true),
+        );
+        let node = match begun? {
+            Begun::Done(performed) => performed.take_in_unnamed(new_inode.linkable)?,
+            Begun::Decide(transaction) => core.make_unnamed(who, transaction, dir, new_inode)?,
+        };
+        self.opened_new(who, node, flags)
     }
 }
 
 impl Core {
+    /// Creates a file without a name in memory, and commits that.
+    fn make_unnamed(
+        &self,
+        who: &Caller,
+        mut transaction: Transaction<'_>,
+        dir: &Inode,
+        new_inode: NewInode<'_>,
+    ) -> Result<Node> {
+        let inode = self.allocate_inode(who, dir, clock::change(), 0, new_inode)?;
+        // The names are not locked, so no chunk of `dir` can be used; the file may be linked
+        // anywhere.
+        let ino = self.numbers.assign();
+        {
+            let mut meta = inode.write();
+            meta.nlink = 0;
+            meta.linkable = new_inode.linkable;
+        }
+        let node = self.publish(ino, inode, Check::of(who), transaction.reservation())?;
+        // `node` is a reference, so the inode is not freed here.
+        drop(node.inode().mark_freeing());
+        self.commit_new_inode(transaction, dir, &node, None, None)?;
+        Ok(node)
+    }
+
     fn may_open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<()> {
         let mut want = Access::empty();
         want.set(Access::READ, flags.readable());
-        // Truncation asks for it even where there is nothing to truncate.
+        // Truncation needs write permission even if there is nothing to truncate.
         let truncate = flags.contains(OpenFlags::TRUNCATE);
         want.set(Access::WRITE, flags.writable() || truncate);
         match node.kind() {
@@ -394,21 +370,24 @@ impl Core {
 }
 
 impl FileSystem {
-    // Inlined, as are its callees: the value is built in the place where it stays.
+    // Inlined, as are its callees, so that the value is built in place.
     #[inline(always)]
     fn opened(&self, node: Node, flags: OpenFlags) -> OpenFile {
         self.core.notify_event(node.inode(), EventMask::OPEN);
         self.open_file(node, flags)
     }
 
-    /// A file that a store which is written through has just made, and opened if it is to be written.
+    /// Opens a file that was just created. A store that is written through has opened it with its
+    /// creation if it is opened for writing.
     ///
     /// # Errors
-    /// `ESTALE`: others have removed it already. What the store answers.
-    fn made_through(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
+    /// `ESTALE`: others have removed it already. The store's.
+    #[inline(always)]
+    fn opened_new(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
         let mut file = self.opened(node, flags);
-        file.through = file.writes();
-        if !file.through {
+        if self.core.through.is_some() && file.writes() {
+            file.through = true;
+        } else {
             self.open_through(who, &mut file)?;
         }
         Ok(file)
@@ -425,7 +404,7 @@ impl FileSystem {
             node,
             flags: AtomicI32::new(kept.bits()),
             seen: true,
-            heard: AtomicBool::new(self.core.failure.is_latched()),
+            reported: AtomicBool::new(self.core.failure.is_latched()),
             through: false,
             owner: AtomicU64::new(0),
         }

@@ -1,6 +1,6 @@
 use crate::types::Errno;
 
-/// When reading moves a file's access time.
+/// When a read updates a file's access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AtimePolicy {
     /// When it is not later than the last change, or a day old.
@@ -12,19 +12,19 @@ pub enum AtimePolicy {
     None,
 }
 
-/// How a file system behaves; the options of mount(8) that are not a front end's.
+/// The behaviour of a file system: the options of mount(8) that do not belong to a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// When reading moves access times.
+    /// When a read updates access times.
     pub atime: AtimePolicy,
     /// Do directories keep their access time (`nodiratime`)?
     pub nodiratime: bool,
-    /// Times changed by use reach the store only together with another change of the inode.
+    /// Times that a use updates reach the store only together with another change of the inode.
     pub lazytime: bool,
     /// Every change fails with `EROFS`.
     pub read_only: bool,
-    /// Set-id bits have no effect on execution. (Executing is a front end's business; the core
-    /// only keeps the option.)
+    /// Set-id bits have no effect on execution. (A front end executes; the core only keeps the
+    /// option.)
     pub nosuid: bool,
     /// Device inodes cannot be opened (`EACCES`).
     pub nodev: bool,
@@ -32,25 +32,31 @@ pub struct Options {
     pub noexec: bool,
     /// Every change is durable when its call returns.
     pub sync: bool,
-    /// Every change of a directory's names is: what makes, links, renames and removes files.
+    /// Every change of a directory's names is durable when its call returns: creation, links,
+    /// renames and removals.
     pub dirsync: bool,
-    /// Most names an inode can have; one more is `EMLINK`.
+    /// The most names of an inode; one more is `EMLINK`.
     pub link_max: u32,
-    /// Bytes of memory that all file systems of this process may take together, with all that they keep: inodes, names and
-    /// content that nobody uses, what a volume has still to write, and the nodes of its trees. What only memory holds
-    /// does not count. There is one such number a process: the one that was set last holds. `None` leaves it as it
-    /// is: at first a quarter of the machine's memory, or half of what the control groups above the process allow, where that
-    /// is less, and 32 MiB at least. `u64::MAX`: all there is.
+    /// Bytes of memory that all file systems of this process may take together. Unused inodes,
+    /// names and content count, and a volume's unwritten changes and tree nodes. Data of memory
+    /// stores does not count. There is one limit for the process, and the last value counts. `None`
+    /// leaves it unchanged.
+    ///
+    /// The initial limit is a quarter of the machine's memory, or half of the limit of the control
+    /// groups above the process if that is less. It is at least 32 MiB. `u64::MAX`: all of the
+    /// machine's memory.
     pub memory: Option<u64>,
-    /// Names up to which a directory is loaded as a whole when one of them is asked for. Of one with more as many are in
-    /// memory as are used, and it is loaded as a whole once that is worth it and its names fit into an eighth of what there
-    /// is. 0, for tests: no directory is kept as a whole, and of each next to no names are.
+    /// A directory with at most this number of names is loaded as a whole when one of them is
+    /// looked up. Of a larger one only used names are in memory. It is loaded as a whole when
+    /// enough lookups justify that, and if its names fit into an eighth of the memory.
+    ///
+    /// 0, for tests: no directory is kept as a whole, and almost no names are kept.
     pub whole_directory: u32,
-    /// Inodes that a program is likely to ask for next come along with the one that it asks for, by the order of what it
-    /// asked for before (stat-ahead).
+    /// Inodes that a program is likely to use next are loaded together with the one that it uses,
+    /// by the order of earlier uses (stat-ahead).
     pub statahead: bool,
-    /// Owner of a root directory that is made anew. `None`: the user that the maker acts for, where
-    /// it acts for one, else the superuser.
+    /// Owner of a new root directory. `None`: the user that the creator acts for, if there is one,
+    /// or else the superuser.
     pub root_uid: Option<u32>,
     /// Its group.
     pub root_gid: Option<u32>,
@@ -82,10 +88,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Takes one option as mount(8) spells it; `false`: it is not one of the core's.
+    /// Parses one option of mount(8); `false`: it is not one of the core's.
     ///
     /// # Errors
-    /// `EINVAL` when the option is known and its value is not understood.
+    /// `EINVAL` when the option is known and its value is invalid.
     pub fn parse(&mut self, option: &str) -> Result<bool, Errno> {
         let (key, value) = match option.split_once('=') {
             Some((key, value)) => (key, Some(value)),
@@ -137,7 +143,7 @@ impl Options {
     }
 }
 
-/// Counts of what a file system holds at one moment.
+/// Counts of a file system's objects at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Inodes in memory.
@@ -146,7 +152,7 @@ pub struct Stats {
     pub names: u64,
     /// Pages of file content in memory.
     pub pages: u64,
-    /// Bytes that these pages and their tables take.
+    /// Bytes of these pages and their tables.
     pub bytes: u64,
     /// Open files.
     pub open_files: u64,
@@ -154,20 +160,20 @@ pub struct Stats {
     pub watches: u64,
     /// File locks held.
     pub locks: u64,
-    /// Inodes that are not in memory, and of which uses were turned into numbers ([`Node::into_raw`](crate::Node::into_raw)): a
-    /// kernel holds them, of a mount.
+    /// Inodes that are not in memory and are referenced by number
+    /// ([`Node::into_raw`](crate::Node::into_raw)): by the kernel of a mount.
     pub inodes_away: u64,
-    /// Inodes that were brought into memory before anybody asked for them, so far.
+    /// Inodes that were read ahead, so far.
     pub statahead_issued: u64,
-    /// Those of them that were used then.
+    /// Those of them that were used.
     pub statahead_used: u64,
-    /// Those of them that left memory without.
+    /// Those of them that were evicted before a use.
     pub statahead_wasted: u64,
-    /// How often reclaim kept an inode because it had been used again, so far.
+    /// How often reclaim kept an inode because it was referenced again, so far.
     pub promoted: u64,
-    /// How often an inode came again that had gone so lately that it should have been kept, so far.
+    /// How often an inode was loaded again so soon that it should have been kept, so far.
     pub refaults: u64,
-    /// How often the content of a small file did.
+    /// The same for the content of small files.
     pub content_refaults: u64,
 }
 

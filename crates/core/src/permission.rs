@@ -1,4 +1,4 @@
-//! Who may do what: the checks that operations share, in the order in which Linux makes them.
+//! Permission checks that operations share, in the order of Linux's checks.
 
 use holdfast_sync::epoch;
 
@@ -7,10 +7,11 @@ use crate::inode::{Inode, Meta, Numbered as _};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Ino, Result, S_ISGID, S_ISUID, S_ISVTX};
 
 impl Core {
-    /// May `who` do this to the inode?
+    /// Checks access to an inode.
     ///
     /// # Errors
-    /// `EACCES`; `EROFS` for writing what a read-only file system holds; `EPERM` for writing what is immutable.
+    /// `EACCES`; `EROFS` for writing on a read-only file system; `EPERM` for writing an immutable
+    /// inode.
     pub(crate) fn may(&self, who: &Caller, inode: &Inode, want: Access) -> Result<()> {
         self.alive()?;
         if want.contains(Access::WRITE)
@@ -27,7 +28,7 @@ impl Core {
         permitted(who, inode, want)
     }
 
-    /// May `who` make a name in this directory, whose names are locked?
+    /// Checks that the caller may create a name in this directory. Its names are locked.
     ///
     /// # Errors
     /// `ENOENT` for a removed directory, `EACCES`, `EROFS`; `EPERM` if it is immutable.
@@ -40,10 +41,11 @@ impl Core {
         permitted(who, dir, Access::WRITE | Access::EXEC)
     }
 
-    /// May `who` remove this name (or put another inode in its place)? `as_dir`: as rmdir(2).
+    /// Checks that the caller may remove this name, or replace its inode. `as_dir`: as rmdir(2).
     ///
     /// # Errors
-    /// `EACCES`, `EROFS`; `EPERM` in a sticky directory, and where flags of the directory or the inode forbid it; `ENOTDIR`, `EISDIR`; `EBUSY` for the root.
+    /// `EACCES`, `EROFS`. `EPERM` in a sticky directory, and where flags of the directory or the
+    /// inode forbid it. `ENOTDIR`, `EISDIR`; `EBUSY` for the root.
     pub(crate) fn may_delete(
         &self,
         who: &Caller,
@@ -71,7 +73,7 @@ impl Core {
         Ok(())
     }
 
-    /// Does the sticky bit of `dir` keep `who` from removing this name?
+    /// Does the sticky bit of `dir` forbid the removal of this name?
     fn is_sticky(&self, who: &Caller, dir: &Inode, victim: &Inode) -> bool {
         if who.has(Caps::FOWNER) {
             return false;
@@ -84,13 +86,13 @@ impl Core {
     }
 }
 
-/// Do the permissions allow it?
+/// Checks the permissions alone.
 ///
 /// # Errors
 /// `EACCES`.
 #[inline]
 fn permitted(who: &Caller, inode: &Inode, want: Access) -> Result<()> {
-    // Mostly no guard is needed.
+    // The common case, without an epoch guard.
     if inode.opens_to(who, want) || inode.permits(who, want, &epoch::pin()) {
         Ok(())
     } else {
@@ -98,17 +100,17 @@ fn permitted(who: &Caller, inode: &Inode, want: Access) -> Result<()> {
     }
 }
 
-/// Is `who` the owner, or may act as one?
+/// Is the caller the owner, or capable of acting as the owner?
 pub(crate) fn owns(who: &Caller, meta: &Meta) -> bool {
     who.checked || who.uid == meta.uid || who.has(Caps::FOWNER)
 }
 
-/// Is `who` in this group, or allowed to keep set-group-id bits of others?
+/// Is the caller in this group, or capable of setting set-group-id bits for others?
 pub(crate) fn in_group_or_capable(who: &Caller, gid: u32) -> bool {
     who.has(Caps::FSETID) || who.in_group(gid)
 }
 
-/// The bits that a change of owner takes from a file's permissions.
+/// The bits that a change of owner clears in a file's permissions.
 pub(crate) fn set_id_bits_lost(who: &Caller, meta: &Meta) -> u16 {
     let mut lost = meta.perm & S_ISUID;
     if meta.perm & S_ISGID != 0 && (meta.perm & 0o010 != 0 || !in_group_or_capable(who, meta.gid)) {

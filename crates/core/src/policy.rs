@@ -1,4 +1,4 @@
-//! The options that every operation asks for, in words that are only read.
+//! The options that every operation checks, in words that are read without a lock.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, fence};
@@ -17,10 +17,10 @@ const STATAHEAD: u32 = 1 << 10;
 const DIRSYNC: u32 = 1 << 12;
 /// No option: every operation fails.
 const REVOKED: u32 = 1 << 8;
-/// No option: somebody watches, or did.
+/// No option: there is or was a watch.
 const WATCHED: u32 = 1 << 9;
 
-/// No option: what is in memory holds for a time only.
+/// No option: cached data expires.
 const DATED: u32 = 1 << 11;
 
 /// A copy of [`Options`] that is read without a lock.
@@ -112,35 +112,28 @@ impl Policy {
         self.bits.load(Acquire) & REVOKED != 0
     }
 
-    /// Is there nothing to be said against changes?
+    /// Are changes allowed by the options?
     #[inline]
     pub(crate) fn allows_changes(&self) -> bool {
         self.bits.load(Acquire) & (REVOKED | READ_ONLY) == 0
     }
 
-    /// From now on whoever reads looks whether somebody watches.
+    /// From now on reads check for watches.
     pub(crate) fn watched(&self) {
         if !self.has(WATCHED) {
             self.bits.fetch_or(WATCHED, Relaxed);
         }
     }
 
-    /// From now on what is in memory is looked at before it is believed.
+    /// From now on cached data is checked before its use.
     pub(crate) fn dated(&self) {
         self.bits.fetch_or(DATED, Relaxed);
     }
 
-    /// Is what is in memory so, without a question to the store?
+    /// Is cached data valid without a request to the store?
     #[inline]
     pub(crate) fn believes_memory(&self) -> bool {
         self.bits.load(Acquire) & (REVOKED | DATED) == 0
-    }
-
-    /// Is there nothing to be said against reads, nobody to be told of them, and no access time that moves with
-    /// each?
-    #[inline]
-    pub(crate) fn reads_plainly(&self) -> bool {
-        self.bits.load(Acquire) & (REVOKED | WATCHED | DATED | ATIME_STRICT) == 0
     }
 
     pub(crate) fn link_max(&self) -> u32 {

@@ -1,11 +1,12 @@
-//! Prefetch: what a program knows that it will ask for comes into memory at once.
+//! Prefetch: a program announces the inodes that it will use, and they are loaded in batches.
 //!
-//! As with the `dirreadahead` that was proposed for Linux (Das, 2014) the program holds the place up to which it has come, a
-//! cookie: so it needs no handle of its own for that, and changes of the directory neither skip nor repeat names that stay.
-//! What comes is what a listing and a stat of each name would have brought, and takes the same permissions.
+//! As in the `dirreadahead` that was proposed for Linux (Das, 2014), the program keeps the
+//! position, a cookie. So it needs no handle for that, and changes of the directory neither skip
+//! nor repeat names that stay. The effect is that of a listing with a stat of each name, and the
+//! same permissions are checked.
 
 use crate::FileSystem;
-use crate::directory::{FIRST_COOKIE, Place};
+use crate::directory::{FIRST_COOKIE, Residency};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode};
 use crate::readahead::BATCH;
@@ -15,18 +16,18 @@ use crate::types::{Caller, Errno, Ino, OpenFlags, Result};
 
 use holdfast_sync::epoch;
 
-/// Names that a call goes over where there is no room for what nobody has asked for.
+/// Names that a call visits if there is no room for read-ahead.
 const LEAST: u64 = 128;
 
-/// How much [`FileSystem::prefetch_dir`] brings, at most.
+/// Limits of one call of [`FileSystem::prefetch_dir`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefetch {
-    /// Names that are gone over.
+    /// The most names that are visited.
     pub entries: u64,
 }
 
 impl Default for Prefetch {
-    /// A batch.
+    /// One batch.
     fn default() -> Self {
         Self {
             entries: BATCH as u64,
@@ -35,16 +36,17 @@ impl Default for Prefetch {
 }
 
 impl FileSystem {
-    /// Brings the inodes of the names behind `cursor` (0: from the first one) into memory, in the order of a listing, and sets it to the
-    /// last of those names. How many names that was: 0 at the end of the directory.
+    /// Loads the inodes of the names after `cursor` (0: from the first one), in the order of a
+    /// listing, and sets `cursor` to the last of these names. Returns their number: 0 at the end of
+    /// the directory.
     ///
-    /// It may be fewer than the budget allows while there are more: memory holds only so many inodes that nobody has asked for
-    /// yet. Names that vanish meanwhile are passed over. That an inode cannot be read is not told here, but to whatever
-    /// asks for it.
+    /// It may be less than the limit although there are more names: memory holds only a limited
+    /// number of inodes that were not used yet. Names that vanish meanwhile are skipped. If an
+    /// inode cannot be read, the error is returned to the operation that uses it.
     ///
     /// # Errors
-    /// `ENOTDIR`; `EACCES` without permission to search, `EBADF` for a handle that is not open for reading; `ENOENT` for a
-    /// removed directory; what the store answers for names.
+    /// `ENOTDIR`. `EACCES` without permission to search, `EBADF` for a handle that is not open for
+    /// reading. `ENOENT` for a removed directory. Errors of the store for names.
     pub fn prefetch_dir<'a>(
         &self,
         who: &Caller,
@@ -65,9 +67,9 @@ impl FileSystem {
         }
         let mut passed = 0;
         while passed < budget.entries {
-            let room = core.room_ahead().min(BATCH) as u64;
+            let room = core.prefetch_room().min(BATCH) as u64;
             let most = match (room, passed) {
-                // A call goes on at least by what a look at the directory would have brought.
+                // A call visits at least as many names as a lookup in the directory would load.
                 (0, 0) => LEAST,
                 (0, _) => break,
                 (room, _) => room,
@@ -85,7 +87,7 @@ impl FileSystem {
 }
 
 impl Core {
-    /// Goes over at most so many names behind `cursor`. How many there were.
+    /// Visits at most `most` names after `cursor`; returns their number.
     fn prefetch_some(
         &self,
         dir: &Inode,
@@ -97,21 +99,21 @@ impl Core {
         loop {
             let seen = body.names.see();
             match seen.place() {
-                Place::Unloaded => {
+                Residency::Unloaded => {
                     self.load_names(dir, body)?;
                     continue;
                 }
-                Place::Partial => {
+                Residency::Partial => {
                     let after = (*cursor).max(FIRST_COOKIE - 1);
                     self.learn_run(dir, body, after, most, &mut run)?;
                 }
-                Place::Whole | Place::Dated => {
+                Residency::Whole | Residency::Dated => {
                     run.clear();
                     let guard = epoch::pin();
                     for (name, entry) in body.names.after(*cursor, &guard).take(most) {
                         run.push(name, entry.cookie, entry.ino, entry.kind);
                     }
-                    // Else names may have left the catalog meanwhile that are not gone.
+                    // Otherwise names may have left the index meanwhile that still exist.
                     if !body.names.is_still(seen) {
                         continue;
                     }
@@ -123,10 +125,11 @@ impl Core {
         inos.sort_unstable();
         inos.dedup();
         if !inos.is_empty() {
-            // One that cannot be read keeps the others of its batch away, too: all are asked for again where they are needed.
+            // An inode that cannot be read fails its whole batch: each is loaded again where it is
+            // used.
             let _ = match self.coherence.is_some() {
-                true => self.look_up_ahead(dir, body, &inos, None).map(drop),
-                false => self.bring_ahead(&inos, None),
+                true => self.prefetch_names(dir, body, &inos, None).map(drop),
+                false => self.prefetch_inodes(&inos, None),
             };
         }
         if let Some(last) = run.last_cookie() {

@@ -1,4 +1,4 @@
-//! Quotas of a file system: switching them, limits, usage. The rules stand in [`crate::quota`].
+//! Quotas of a file system: switching, limits, usage. See [`crate::quota`].
 
 use holdfast_cache::Pages;
 
@@ -9,16 +9,16 @@ use crate::types::{Errno, Result};
 use crate::{FileSystem, InodeWalk, Visit};
 
 impl FileSystem {
-    /// Switches quotas on: from now on it is known what each user and group has, in pages and
-    /// inodes; what is there already is counted before this returns. With `enforce`, what would
-    /// pass a limit fails with `EDQUOT`, except for callers with `CAP_SYS_RESOURCE`. There are no
-    /// limits at first.
+    /// Switches quotas on: the pages and inodes of each user and group are counted from now on.
+    /// Existing ones are counted before this returns. With `enforce`, an operation that would
+    /// exceed a limit fails with `EDQUOT`, except for callers with `CAP_SYS_RESOURCE`. There are
+    /// no limits at first.
     ///
-    /// Operations go on meanwhile. Waits for those that run now.
+    /// Operations continue meanwhile. Waits for those that are running.
     ///
     /// # Errors
     /// `EBUSY` if quotas are on. `EOPNOTSUPP` over a store that does not keep everything in
-    /// memory: what is not there would not be counted. `EIO` when revoked.
+    /// memory: inodes that are not in memory would not be counted. `EIO` when revoked.
     pub fn quota_on(&self, enforce: bool) -> Result<()> {
         let core = &self.core;
         let allowed = || {
@@ -34,14 +34,14 @@ impl FileSystem {
         })
     }
 
-    /// Switches quotas off, if they are on. Limits and usage are forgotten.
+    /// Switches quotas off, if they are on. Limits and usage are dropped.
     ///
-    /// Operations go on meanwhile. Waits for those that run now.
+    /// Operations continue meanwhile. Waits for those that are running.
     pub fn quota_off(&self) {
         let core = &self.core;
         core.quotas.switch_off(|| {
-            // The unsafe iterator: who lets go of a dying inode must not find a mark, either,
-            // which would release it from accounts that never counted it.
+            // Freeing inodes too: a mark that stays would release the inode from later accounts,
+            // which never charged it.
             core.scan_inodes((0, u64::MAX), &mut |inode| inode.mark().clear());
         });
     }
@@ -52,8 +52,8 @@ impl FileSystem {
         self.core.quotas.is_on()
     }
 
-    /// Sets the limits of one user or group. They hold for what it takes from now on; what it has
-    /// already stays, even beyond them.
+    /// Sets the limits of one user or group. They apply to later charges; earlier usage stays, even
+    /// beyond them.
     ///
     /// # Errors
     /// `ESRCH` if quotas are off; `EIO` when revoked.
@@ -62,8 +62,8 @@ impl FileSystem {
         self.core.quotas.set_limits(kind, id, limits)
     }
 
-    /// Sets for how long soft limits of all users, or all groups, may be exceeded: seven days
-    /// otherwise. Periods that have begun already end when they would have ended.
+    /// Sets how long soft limits of all users, or all groups, may be exceeded: seven days by
+    /// default. Periods that have begun keep their end.
     ///
     /// # Errors
     /// `ESRCH` if quotas are off; `EIO` when revoked.
@@ -72,15 +72,14 @@ impl FileSystem {
         self.core.quotas.set_grace(kind, grace)
     }
 
-    /// What one user or group has; nothing while quotas are off. Exact while no operation of its
-    /// own runs.
+    /// The usage of one user or group; 0 while quotas are off. Exact while no operation of it runs.
     #[must_use]
     pub fn quota_usage(&self, kind: QuotaKind, id: u32) -> QuotaUsage {
         self.core.quotas.usage(kind, id)
     }
 
-    /// What is known of all users and groups that have anything or have limits: users first, each
-    /// kind by number. Empty while quotas are off.
+    /// All users and groups with usage or limits: users first, each kind by number. Empty while
+    /// quotas are off.
     #[must_use]
     pub fn quota_report(&self) -> Vec<QuotaRecord> {
         self.core.quotas.report()
@@ -88,7 +87,7 @@ impl FileSystem {
 }
 
 impl Core {
-    /// Counts an inode that is there already.
+    /// Counts an existing inode.
     fn attach(&self, inode: &Inode) {
         let pages = inode.regular().ok().map(Pages::lock);
         let _attributes = inode.write();
@@ -96,9 +95,8 @@ impl Core {
         self.quotas.attach(inode.mark(), inode.owner(), held);
     }
 
-    /// An inode that nobody uses goes for good: its owner has it no more.
+    /// Releases the charges of an inode that is freed.
     pub(crate) fn detach(&self, inode: &Inode) {
-        // Else there is nothing to be looked at.
         if self.quotas.is_on() {
             let pages = inode.regular().map_or(0, Pages::pages);
             self.quotas.detach(inode.mark(), inode.owner(), pages);

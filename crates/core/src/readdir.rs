@@ -1,15 +1,16 @@
 //! Listing directories.
 //!
-//! A listing goes run by run: a run of names is copied from memory or, of a directory that is not there as a whole, from the
-//! store, and then handed out. Cookies are positions, so a listing can stop and go on anywhere, and neither loses nor
-//! repeats a name that stays. It ends with the names that were there when it began (at cookie 0, or
-//! with the first call): else a program that adds names while it lists would never come to an end.
+//! A listing copies a run of names from memory, or from the store if the directory is partial, and
+//! then passes it on. Cookies are positions: a listing can stop and continue anywhere, and neither
+//! loses nor repeats a name that stays. It ends with the last name that existed when it began (at
+//! cookie 0, or with the first call). Otherwise a program that adds names while it lists would
+//! never finish.
 
 use holdfast_sync::epoch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
-use crate::directory::{FIRST_COOKIE, Place};
+use crate::directory::{FIRST_COOKIE, Residency};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
@@ -20,15 +21,15 @@ use crate::store::{DirEntry, NameRun};
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
 use crate::watch::EventMask;
 
-/// Names of a store that others change that are asked for at once, at most.
-const AHEAD_MAX: usize = 4096;
+/// Names looked up at once in a store that others change, at most.
+const READAHEAD_MAX: usize = 4096;
 /// Names copied at once.
 const RUN: usize = 128;
 const DOT: u64 = 1;
 const DOT_DOT: u64 = 2;
 
-/// A listing under way: of which directory, and where it ends. An open directory is one; a front end whose
-/// callers open none keeps the end itself.
+/// A listing in progress: its directory, and where it ends. An open directory is one; a front end
+/// with stateless opens keeps the end itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing<'a> {
     pub(crate) dir: &'a Node,
@@ -40,7 +41,8 @@ impl<'a> Listing<'a> {
     /// The end of a listing that has not begun.
     pub const NO_END: u64 = u64::MAX;
 
-    /// A listing of a directory that ends at `end`, which is set when it begins. `NOATIME` of the flags counts.
+    /// A listing of a directory that ends at `end`, which is set when it begins. Of the flags,
+    /// `NOATIME` and `PATH` have a meaning.
     #[must_use]
     pub const fn new(dir: &'a Node, flags: OpenFlags, end: &'a AtomicU64) -> Self {
         Self { dir, flags, end }
@@ -53,7 +55,7 @@ impl<'a> From<&'a OpenFile> for Listing<'a> {
     }
 }
 
-/// Fills a run with the dots behind `after`.
+/// Fills a run with those of `.` and `..` that are behind `after`.
 fn fill_dots(run: &mut NameRun, ino: Ino, body: &DirectoryBody, after: u64) {
     run.clear();
     if after < DOT {
@@ -65,7 +67,7 @@ fn fill_dots(run: &mut NameRun, ino: Ino, body: &DirectoryBody, after: u64) {
     }
 }
 
-/// Adds the names behind `after` of a directory that is in memory as a whole.
+/// Adds the names behind `after` out of the catalog.
 fn fill(run: &mut NameRun, body: &DirectoryBody, after: u64, end: u64) {
     let guard = epoch::pin();
     let names = body.names.after(after, &guard).take(RUN);
@@ -75,12 +77,12 @@ fn fill(run: &mut NameRun, body: &DirectoryBody, after: u64, end: u64) {
 }
 
 impl FileSystem {
-    /// Hands the names behind the cookie `after` (0: from the start, `.` and `..` first) to
-    /// `sink`, until it answers `false` for a name it did not take.
+    /// Passes the names behind the cookie `after` (0: from the start, `.` and `..` first) to
+    /// `sink`, until it returns `false` for a name it did not take.
     ///
     /// # Errors
-    /// `ENOTDIR`; `ENOENT` for a removed directory; `EBADF` for a handle to the name only; what
-    /// the store answers.
+    /// `ENOTDIR`; `ENOENT` for a removed directory; `EBADF` for a handle to the name only; the
+    /// store's.
     pub fn read_dir<'a>(
         &self,
         dir: impl Into<Listing<'a>>,
@@ -90,11 +92,10 @@ impl FileSystem {
         self.list(dir.into(), after, &mut |run| run.iter().all(&mut *sink))
     }
 
-    /// As [`FileSystem::read_dir`], with the attributes of each name's inode, or with the error
-    /// that reading them met: one inode that cannot be read costs no other name. A name that
-    /// disappears meanwhile is left out. Whoever wants the inode itself asks for it by its number
-    /// ([`FileSystem::node`]): what is in memory is not counted as used here, so that a listing
-    /// writes nothing that others read.
+    /// As [`FileSystem::read_dir`], with the attributes of each name's inode, or with the error of
+    /// reading them: an unreadable inode does not end the listing. A name that is removed meanwhile
+    /// is left out. No inode is referenced, so that a listing writes nothing shared;
+    /// [`FileSystem::node`] returns an inode by its number.
     ///
     /// # Errors
     /// As [`FileSystem::read_dir`].
@@ -111,8 +112,9 @@ impl FileSystem {
         })
     }
 
-    /// As [`FileSystem::read_dir_plus`], with the attributes of those names only that `wants` says: of the others nothing is
-    /// loaded, and `sink` gets the name alone. `wants` may be asked more than once for a name.
+    /// As [`FileSystem::read_dir_plus`], with attributes only for names that `wants` selects. The
+    /// inodes of the others are not loaded, and `sink` gets the name alone. `wants` may be called
+    /// more than once for a name.
     ///
     /// # Errors
     /// As [`FileSystem::read_dir`].
@@ -125,7 +127,7 @@ impl FileSystem {
     ) -> Result<()> {
         let core = &self.core;
         let added = core.added_so_far();
-        // What ends all calls, as a revocation does, is no fault of one inode.
+        // An error of the whole file system, such as a revocation, ends the listing.
         let mut over = Ok(());
         let listing: Listing<'a> = dir.into();
         let dir = listing.dir;
@@ -136,11 +138,14 @@ impl FileSystem {
                     return sink(entry, None);
                 }
                 if !is_brought && !core.is_there(entry.ino) {
-                    // Now: a reply may end before, and the next one begins with what came for this one.
+                    // Loaded from this name on: a reply may be full before, and the next one begins
+                    // with these names.
                     is_brought = true;
                     let wanted = run.iter().skip(at).filter(|entry| wants(entry));
                     match core.shared() {
-                        Some(shared) => core.bring_listed(shared, dir.inode(), entry.cookie, wants),
+                        Some(shared) => {
+                            core.look_up_listed(shared, dir.inode(), entry.cookie, wants)
+                        }
                         None => core.load_together(wanted.map(|entry| entry.ino)),
                     }
                 }
@@ -158,11 +163,11 @@ impl FileSystem {
         listed.and(over)
     }
 
-    /// The attributes of a name's inode, loaded if need be. Where others change the store the name may lead elsewhere by now: then
-    /// the entry says where.
+    /// The attributes of a name's inode, loaded if need be. Where others change the store the name
+    /// may lead to another inode by now; the entry is then updated.
     ///
     /// # Errors
-    /// `ESTALE`: the name is gone. What the store answers.
+    /// `ESTALE`: the name was removed. The store's.
     fn attributes_of_entry(&self, dir: &Node, entry: &mut DirEntry<'_>) -> Result<Attr> {
         let core = &self.core;
         let Some(shared) = core.shared() else {
@@ -180,8 +185,8 @@ impl FileSystem {
             found => found?,
         };
         (entry.ino, entry.kind) = (node.ino(), node.kind());
-        core.weigh(node.inode())?;
-        Ok(node.inode().told())
+        core.load_block_count(node.inode())?;
+        Ok(node.inode().stat())
     }
 
     /// The attributes of the inode of this number, loaded if need be.
@@ -192,13 +197,13 @@ impl FileSystem {
             let guard = epoch::pin();
             let live = self.core.live(ino, &guard);
             if let Some(inode) = live.filter(|inode| core.pinned || inode.has_known_space()) {
-                return Ok(inode.told());
+                return Ok(inode.stat());
             }
         }
         self.attributes(&self.core.node(ino)?)
     }
 
-    /// Hands runs of names to `sink`, until it answers `false`.
+    /// Passes runs of names to `sink`, until it returns `false`.
     fn list(
         &self,
         listing: Listing<'_>,
@@ -224,7 +229,7 @@ impl FileSystem {
             return Err(Errno::ENOENT);
         }
         let mut end = stored.load(Ordering::Relaxed);
-        // A front end that had the beginning from elsewhere begins in the middle.
+        // A front end may list the beginning from its own cache, and start in the middle.
         if after == 0 || end == Listing::NO_END {
             end = body.names.last_cookie();
             stored.store(end, Ordering::Relaxed);
@@ -248,9 +253,9 @@ impl FileSystem {
 }
 
 impl Core {
-    /// Brings what is listed from this cookie on, as far as it is wanted: as much again as was listed so far, for each question is a wait and a
-    /// listing may end.
-    fn bring_listed(
+    /// Looks up the wanted names from this cookie on, at most as many as were listed so far. Each
+    /// call of the store is a round trip, but the listing may end early.
+    fn look_up_listed(
         &self,
         shared: SharedStore<'_>,
         dir: &Inode,
@@ -259,11 +264,13 @@ impl Core {
     ) {
         let Ok(body) = dir.directory() else { return };
         if shared.coherence.holds_never() {
-            // It would be asked for again.
+            // The answers would not be valid long enough to be used.
             return;
         }
         let most = usize::try_from(cookie.saturating_sub(FIRST_COOKIE)).unwrap_or(usize::MAX);
-        let most = most.clamp(RUN, AHEAD_MAX).min(self.room_ahead().max(RUN));
+        let most = most
+            .clamp(RUN, READAHEAD_MAX)
+            .min(self.prefetch_room().max(RUN));
         let guard = epoch::pin();
         let names = body.names.after(cookie.saturating_sub(1), &guard);
         let listed = names.map(|(name, entry)| DirEntry {
@@ -281,7 +288,7 @@ impl Core {
         self.look_up_together(dir, &wanted);
     }
 
-    /// A listing begins with this run: which of its names is asked for next may tell what follows.
+    /// A listing begins with this run: the next lookup of one of its first names predicts a scan.
     fn listing_begins(&self, dir: &Inode, run: &NameRun) {
         if self.pinned || !self.policy.statahead() {
             return;
@@ -293,7 +300,8 @@ impl Core {
                 false => None,
             };
             let first = [first, visible.unwrap_or(first)];
-            // What is in memory is not loaded: nothing would follow, and listings side by side would meet for nothing.
+            // Inodes in memory need no read-ahead, and concurrent listings would contend for its
+            // state.
             if !first.iter().all(|entry| self.is_there(entry.ino)) {
                 let first = first.map(|entry| entry.cookie);
                 (self.readahead.scans).listed(dir.ino(), first, Millis::now());
@@ -301,7 +309,8 @@ impl Core {
         }
     }
 
-    /// Fills a run with the names behind `after`, of memory or of the store; false at the end of the directory.
+    /// Fills a run with the names behind `after`, from memory or the store; false at the end of the
+    /// directory.
     fn fill(
         &self,
         run: &mut NameRun,
@@ -314,14 +323,14 @@ impl Core {
             fill_dots(run, dir.ino(), body, after);
             let seen = body.names.see();
             match seen.place() {
-                Place::Unloaded => {
+                Residency::Unloaded => {
                     self.load_names(dir, body)?;
                     continue;
                 }
-                Place::Partial => self.fill_from_store(run, dir, body, after, end)?,
-                Place::Whole | Place::Dated => {
+                Residency::Partial => self.fill_from_store(run, dir, body, after, end)?,
+                Residency::Whole | Residency::Dated => {
                     fill(run, body, after, end);
-                    // Else names may have left the catalog meanwhile that are not gone.
+                    // Otherwise names may be missing that left the catalog but exist.
                     if !body.names.is_still(seen) {
                         continue;
                     }
@@ -341,7 +350,8 @@ impl Core {
     ) -> Result<()> {
         let dots = run.len();
         if after < FIRST_COOKIE && self.policy.statahead() {
-            // A program that stats what it lists begins with one of these.
+            // A program that stats what it lists begins with one of these names, so they are
+            // recorded.
             let mut first = NameRun::default();
             self.learn_run(dir, body, DOT_DOT, RUN, &mut first)?;
             let some = first.iter().take_while(|entry| entry.cookie <= end);

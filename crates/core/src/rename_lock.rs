@@ -1,29 +1,22 @@
-//! The shape of the tree: every directory's parent.
+//! The rename lock: it protects the parent of every directory, as Linux's `s_vfs_rename_mutex`.
 //!
-//! Renames between two directories want it to stand still, so that it is clear which of the two is above
-//! the other. Only a rename that moves a directory changes it. So the lock is one for each core: who moves
-//! a file takes that of his own core, which nobody else writes, and who moves a directory takes all.
+//! A rename between two directories needs constant ancestry to order their locks. Only a rename
+//! that moves a directory changes it. So the lock is a read-write lock per core: a rename of a file
+//! takes its own core's for reading, and a rename of a directory takes all for writing.
 //!
-//! *Locking.* Before everything else; whoever takes all takes them in one order.
+//! *Locking.* Outermost; a writer takes the locks in the order of the cores.
 
 use holdfast_sync::PerCore;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The lock of the shape.
+/// The lock.
 #[derive(Default)]
 pub(crate) struct RenameLock(PerCore<RwLock<()>>);
 
-/// As long as it lives nobody else changes the shape; and nobody but who has it, if it is for change.
+/// A hold: no other thread changes a parent, and with `Change` no other thread holds the lock.
 pub(crate) enum Held<'s> {
     Still(#[expect(dead_code, reason = "held")] RwLockReadGuard<'s, ()>),
     Change(#[expect(dead_code, reason = "held")] Vec<RwLockWriteGuard<'s, ()>>),
-}
-
-impl Held<'_> {
-    /// May its holder change the shape?
-    pub(crate) fn is_for_change(&self) -> bool {
-        matches!(self, Self::Change(_))
-    }
 }
 
 impl RenameLock {
@@ -31,12 +24,12 @@ impl RenameLock {
         Self::default()
     }
 
-    /// Waits until nobody changes the shape, and keeps it as it is.
+    /// Waits for a writer, and keeps parents constant.
     pub(crate) fn still(&self) -> Held<'_> {
         Held::Still(self.0.mine().read())
     }
 
-    /// Waits until nobody wants the shape to stand still.
+    /// Waits for all holders.
     pub(crate) fn change(&self) -> Held<'_> {
         Held::Change(self.0.iter().map(RwLock::write).collect())
     }
@@ -56,8 +49,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     for _ in 0..2000 {
-                        let held = rename_lock.still();
-                        assert!(!held.is_for_change());
+                        let _held = rename_lock.still();
                         assert!(!changing.load(Ordering::Relaxed));
                     }
                 });
@@ -65,8 +57,7 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let held = rename_lock.change();
-                        assert!(held.is_for_change());
+                        let _held = rename_lock.change();
                         assert!(!changing.swap(true, Ordering::Relaxed));
                         changing.store(false, Ordering::Relaxed);
                     }

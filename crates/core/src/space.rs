@@ -1,52 +1,43 @@
-//! Room for a file's pages: of its owner's quota, and of the store.
+//! The account of a file's pages: its owner's quota, and the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_cache::{Account, CacheStats};
+use holdfast_cache::Account;
 
+use crate::file_system::Core;
 use crate::inode::Inode;
-use crate::quota::{Check, Quotas};
-use crate::store::{Behind, Grant, Intent, Reservation, Space};
+use crate::quota::Check;
+use crate::store::{Grant, Intent, Reservation, Space};
 use crate::types::Result;
 
-/// Where the pages of one file come from and go to.
+/// The account of the pages of one file.
 ///
-/// Its content lock is held as long as the page cache works with this: the cache's promises end
-/// with the call that made them, so what is charged is what the file has when the lock is free.
+/// Its content lock is held while the page cache uses this. The cache's reservations end with the
+/// call that made them. So while the lock is free, the charge equals the pages of the file.
 ///
-/// What a store promised for pages is kept here until they are handed over ([`FileSpace::hand_over`]); what
-/// never is goes back at the end.
+/// Pages that the store reserved are counted here until they are handed over
+/// ([`FileSpace::submit`]); the rest goes back on drop.
 pub(crate) struct FileSpace<'f> {
-    quotas: &'f Quotas,
-    behind: &'f dyn Behind,
-    stats: &'f CacheStats,
+    core: &'f Core,
     inode: &'f Inode,
     check: Check,
     promised: AtomicU64,
 }
 
 impl<'f> FileSpace<'f> {
-    /// Pages of `inode` are charged to its owner's `quotas`, to the store, which is written `behind`, and to the cache's
-    /// `stats`. `check`: do limits count?
-    pub(crate) fn new(
-        quotas: &'f Quotas,
-        behind: &'f dyn Behind,
-        stats: &'f CacheStats,
-        inode: &'f Inode,
-        check: Check,
-    ) -> Self {
+    /// Pages of `inode` are charged to its owner's quotas, to the store, and to the cache's
+    /// statistics. `check`: are limits enforced?
+    pub(crate) fn new(core: &'f Core, inode: &'f Inode, check: Check) -> Self {
         Self {
-            quotas,
-            behind,
-            stats,
+            core,
             inode,
             check,
             promised: AtomicU64::new(0),
         }
     }
 
-    /// The pages are about to be handed over with what else was reserved.
-    pub(crate) fn hand_over(&self, reservation: &mut Reservation<'_>) {
+    /// The pages will be handed over with the rest of the reservation.
+    pub(crate) fn submit(&self, reservation: &mut Reservation<'_>) {
         reservation.held().pages += self.take();
     }
 
@@ -58,16 +49,17 @@ impl<'f> FileSpace<'f> {
         }
     }
 
-    /// Whom the page cache charges.
+    /// The account for the page cache.
     pub(crate) fn account(&self) -> Account<'_> {
         Account {
             space: self,
-            stats: self.stats,
+            stats: &self.core.cache,
         }
     }
 
     fn shrink(&self, pages: u64) {
-        self.quotas
+        self.core
+            .quotas
             .shrink(self.inode.mark(), pages, || self.inode.owner());
     }
 }
@@ -75,13 +67,14 @@ impl<'f> FileSpace<'f> {
 impl holdfast_cache::Space for FileSpace<'_> {
     fn reserve(&self, pages: u64) -> Result<()> {
         let mark = self.inode.mark();
-        self.quotas
+        self.core
+            .quotas
             .grow(mark, pages, self.check, || self.inode.owner())?;
         let intent = Intent {
             pages,
             ..Intent::default()
         };
-        match self.behind.reserve(&intent) {
+        match self.core.behind.reserve(&intent) {
             Ok(held) => {
                 if held.pages > 0 {
                     self.promised.fetch_add(held.pages, Ordering::Relaxed);
@@ -96,7 +89,7 @@ impl holdfast_cache::Space for FileSpace<'_> {
     }
 
     fn release(&self, pages: u64) {
-        self.behind.release(Space {
+        self.core.behind.release(Space {
             pages,
             ..Space::default()
         });
@@ -108,7 +101,7 @@ impl Drop for FileSpace<'_> {
     fn drop(&mut self) {
         match self.take() {
             0 => {}
-            pages => self.behind.give_back(Grant {
+            pages => self.core.behind.give_back(Grant {
                 pages,
                 ..Grant::NONE
             }),

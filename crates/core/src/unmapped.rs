@@ -1,11 +1,10 @@
-//! What is being asked of the store about files that are not mapped.
+//! Requests to the store about files that are not mapped.
 //!
-//! The pages of such a file cannot tell that its map is on its way, or that somebody reads it past
-//! memory; so it is noted here, as a [`Flight`] of the whole file.
+//! The pages of such a file cannot record that its map is being loaded, or that it is being read
+//! uncached. So it is recorded here, as a [`Flight`] of the whole file.
 //!
-//! *Invariants.* One flight of a file at most brings its map. The content of a file that is not
-//! mapped changes only together with a [`cut`](Unmapped::cut), or once the file is mapped, which is
-//! a cut as well.
+//! *Invariants.* At most one flight of a file loads its map. The content of a file that is not
+//! mapped changes only together with a [`cut`](Unmapped::cut). Mapping the file is a cut as well.
 //!
 //! *Locking.* Flights begin and are cut with the pages of their file locked. A shard is a leaf.
 
@@ -23,11 +22,11 @@ pub(crate) struct Unmapped([Mutex<Vec<Entry>>; SHARDS]);
 struct Entry {
     ino: Ino,
     flight: Arc<Flight>,
-    /// Does it bring the map?
+    /// Does it load the map?
     maps: bool,
 }
 
-/// A flight, and its place in the table until this is dropped.
+/// A flight with its entry in the table, which is removed on drop.
 pub(crate) struct Noted<'t> {
     shard: &'t Mutex<Vec<Entry>>,
     pub(crate) flight: Arc<Flight>,
@@ -42,7 +41,7 @@ impl Unmapped {
         &self.0[ino.0 as usize % SHARDS]
     }
 
-    /// Begins to map a file, or gives the flight that does already, and its cuts.
+    /// Begins to map a file, or returns the flight that maps it already, and its cuts.
     pub(crate) fn begin_map(&self, ino: Ino) -> std::result::Result<Noted<'_>, (Arc<Flight>, u32)> {
         let shard = self.shard(ino);
         let mut entries = shard.lock();
@@ -53,7 +52,7 @@ impl Unmapped {
         Ok(Self::note(shard, &mut entries, ino, true))
     }
 
-    /// Begins to ask something else, which is of use if the flight was not cut by then.
+    /// Begins another request; its answer is valid unless the flight was cut meanwhile.
     pub(crate) fn begin_ask(&self, ino: Ino) -> Noted<'_> {
         let shard = self.shard(ino);
         Self::note(shard, &mut shard.lock(), ino, false)
@@ -74,7 +73,7 @@ impl Unmapped {
         Noted { shard, flight }
     }
 
-    /// The file has changed, or is mapped now: what is being asked about it is of no use.
+    /// The file has changed, or is mapped now: answers to requests in flight are invalid.
     pub(crate) fn cut(&self, ino: Ino) {
         let entries = self.shard(ino).lock();
         let of_it = entries.iter().filter(|entry| entry.ino == ino);
@@ -83,7 +82,7 @@ impl Unmapped {
 }
 
 impl Noted<'_> {
-    /// Tells those that wait for it.
+    /// Wakes the waiters of the flight.
     pub(crate) fn end(self, end: Result<()>) {
         self.flight.end(end);
     }

@@ -1,19 +1,20 @@
-//! Extended attributes, and ACLs in the shape of extended attributes.
+//! Extended attributes, and ACLs as extended attributes.
 //!
-//! Namespaces are Linux's: `user.` follows the file's permissions, on regular files and
-//! directories only; `trusted.` is for `CAP_SYS_ADMIN`; `security.` is read by everyone;
-//! `system.` holds the two ACLs and nothing else.
+//! Namespaces are Linux's. `user.` follows the file's permissions, on regular files and directories
+//! only. `trusted.` needs `CAP_SYS_ADMIN`; `security.` can be read by every caller; `system.`
+//! contains only the two ACLs.
 
 use holdfast_sync::epoch;
 
 use crate::FileSystem;
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::file_system::Core;
-use crate::inode::{ExtraAttrs, Inode, Numbered as _, View, kept_acl};
-use crate::log_order::Taken;
+use crate::inode::{ExtraAttrs, Meta, MetaWrite, Numbered as _, View, value};
 use crate::node::Node;
 use crate::permission::{in_group_or_capable, owns};
-use crate::store::{Change, Class, InodeRecord, Intent, Reservation, Space};
+use crate::store::{Change, Intent, Operation};
+use crate::through::Changed;
+use crate::transaction::Begun;
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
 
@@ -22,7 +23,7 @@ pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 
 const NAME_MAX: usize = 255;
 const VALUE_MAX: usize = 65536;
-/// All values of one inode together: what a listing can still tell, and memory bears.
+/// Bytes of all values of one inode, at most.
 const TOTAL_MAX: usize = 1 << 20;
 
 impl FileSystem {
@@ -49,9 +50,9 @@ impl FileSystem {
     /// Sets an extended attribute.
     ///
     /// # Errors
-    /// `EEXIST`, `ENODATA` as `how` demands; `EPERM`, `EACCES`, `EROFS`; `E2BIG` for a value over
-    /// 64 KiB; `ENOSPC` when an inode's values exceed 1 MiB; `EINVAL` for a malformed ACL;
-    /// `EOPNOTSUPP`; `ERANGE`.
+    /// `EEXIST`, `ENODATA` as `how` demands. `EPERM`, `EACCES`, `EROFS`. `E2BIG` for a value over
+    /// 64 KiB. `ENOSPC` when an inode's values exceed 1 MiB. `EINVAL` for a malformed ACL.
+    /// `EOPNOTSUPP`, `ERANGE`.
     pub fn setxattr(
         &self,
         who: &Caller,
@@ -70,19 +71,16 @@ impl FileSystem {
             core.set_acl(who, node, name, value)?;
         } else {
             core.may_xattr(who, node, name, Access::WRITE)?;
-            match core.through() {
-                Some(through) => through.put_xattr(who, node, name, value, how)?,
-                None => core.put_xattr(node, name, value, how)?,
-            }
+            core.change_xattr(who, node, name, (Some(value), how))?;
         }
         core.notify_event(node.inode(), EventMask::ATTRIB);
         core.notify_inode(who, node.ino(), false);
         Ok(())
     }
 
-    /// The names of all extended attributes that `who` may know of, each ended by a NUL: those
-    /// of `trusted.` need `CAP_SYS_ADMIN`, also of a caller that is checked otherwise (no kernel
-    /// in front looks at a list of names).
+    /// The names of all extended attributes that are visible to the caller, each ended by a NUL.
+    /// Those of `trusted.` need `CAP_SYS_ADMIN`, even with `Caller::checked`: a kernel in front
+    /// does not filter a list of names.
     ///
     /// # Errors
     /// `EIO` when the file system was revoked.
@@ -115,7 +113,7 @@ impl FileSystem {
     /// Removes an extended attribute.
     ///
     /// # Errors
-    /// `ENODATA` if there is none (an absent ACL is removed without complaint); otherwise as
+    /// `ENODATA` if there is none, but not for an absent ACL; otherwise as
     /// [`FileSystem::setxattr`].
     pub fn removexattr(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
         check_name(name)?;
@@ -123,17 +121,14 @@ impl FileSystem {
         core.writable()?;
         if name == ACL_ACCESS || name == ACL_DEFAULT {
             match core.may_set_acl(who, node, name) {
-                // What cannot have a default ACL has none: nothing to remove.
+                // An inode that cannot have a default ACL has none to be removed.
                 Err(Errno::EACCES) => return Ok(()),
                 checked => checked?,
             }
             core.keep_acl(who, node, name, None)?;
         } else {
             core.may_xattr(who, node, name, Access::WRITE)?;
-            match core.through() {
-                Some(through) => through.remove_xattr(who, node, name)?,
-                None => core.take_xattr(node, name)?,
-            }
+            core.change_xattr(who, node, name, (None, XattrSet::Replace))?;
         }
         core.notify_event(node.inode(), EventMask::ATTRIB);
         core.notify_inode(who, node.ino(), false);
@@ -156,11 +151,12 @@ fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn holds(extra_attrs: Option<&ExtraAttrs>, name: &[u8]) -> bool {
+/// Is there an attribute of this name, ACLs aside?
+pub(crate) fn holds(extra_attrs: Option<&ExtraAttrs>, name: &[u8]) -> bool {
     extra_attrs.is_some_and(|extra_attrs| extra_attrs.xattrs.contains_key(name))
 }
 
-/// The ACL that this attribute is; the outer `None`: it is no ACL.
+/// The ACL of this attribute; `None` if the name is not an ACL's.
 fn acl_of<'g>(node: &Node, view: &View<'g>, name: &[u8]) -> Result<Option<Option<&'g Acl>>> {
     match name {
         _ if node.kind() == FileType::Symlink && (name == ACL_ACCESS || name == ACL_DEFAULT) => {
@@ -173,7 +169,7 @@ fn acl_of<'g>(node: &Node, view: &View<'g>, name: &[u8]) -> Result<Option<Option
 }
 
 impl Core {
-    /// Linux's `xattr_permission`, with the namespaces that exist here.
+    /// The check of Linux's `xattr_permission`, for the namespaces that exist here.
     fn may_xattr(&self, who: &Caller, node: &Node, name: &[u8], want: Access) -> Result<()> {
         if want == Access::WRITE {
             node.inode().allow_change()?;
@@ -224,63 +220,46 @@ impl Core {
         }
     }
 
-    fn put_xattr(&self, node: &Node, name: &[u8], value: &[u8], how: XattrSet) -> Result<()> {
-        let intent = Intent::default().records(1);
-        let reserved = self.reserve(&intent.value(name.len() + value.len()));
-        let mut reservation;
-        let turn = self.log_order([node.inode()]);
-        let record = {
-            let mut meta = node.inode().write();
-            let held = meta.with_extra_attrs(|extra_attrs| holds(extra_attrs, name));
-            match how {
-                XattrSet::Create if held => return Err(Errno::EEXIST),
-                XattrSet::Replace if !held => return Err(Errno::ENODATA),
-                _ => {}
+    /// Sets or (`None`) removes an extended attribute that is no ACL.
+    fn change_xattr(
+        &self,
+        who: &Caller,
+        node: &Node,
+        name: &[u8],
+        (new, how): (Option<&[u8]>, XattrSet),
+    ) -> Result<()> {
+        let check = |extra_attrs: Option<&ExtraAttrs>| {
+            let all = extra_attrs.into_iter().flat_map(|it| &it.xattrs);
+            let others = all.filter(|(other, _)| ***other != *name);
+            let total: usize = others.map(|(name, value)| name.len() + value.len()).sum();
+            match (how, holds(extra_attrs, name)) {
+                (XattrSet::Create, true) => Err(Errno::EEXIST),
+                (XattrSet::Replace, false) => Err(Errno::ENODATA),
+                _ if new.is_some_and(|new| total + name.len() + new.len() > TOTAL_MAX) => {
+                    Err(Errno::ENOSPC)
+                }
+                _ => Ok(()),
             }
-            let total = meta.with_extra_attrs(|extra_attrs| {
-                let all = extra_attrs
-                    .into_iter()
-                    .flat_map(|extra_attrs| &extra_attrs.xattrs);
-                let others = all.filter(|(other, _)| ***other != *name);
-                others
-                    .map(|(name, value)| name.len() + value.len())
-                    .sum::<usize>()
-            });
-            if total + name.len() + value.len() > TOTAL_MAX {
-                return Err(Errno::ENOSPC);
-            }
-            reservation = reserved?;
-            if let Some(gone) = meta.extra_attrs().xattrs.insert(name.into(), value.into()) {
-                self.release_kept(name.len() + gone.len());
-            }
-            meta.ctime = node.inode().time_of_change();
-            node.inode().record(&meta)
         };
-        self.tell_value(
-            turn,
-            &mut reservation,
-            (node.inode(), record),
-            name,
-            Some(value),
-        )
-    }
-
-    fn take_xattr(&self, node: &Node, name: &[u8]) -> Result<()> {
-        let intent = Intent::giving_back().records(1).value(name.len());
-        let mut reservation = self.reserve_change(|| intent)?;
-        let turn = self.log_order([node.inode()]);
-        let record = {
-            let mut meta = node.inode().write();
-            if !meta.with_extra_attrs(|extra_attrs| holds(extra_attrs, name)) {
-                return Err(Errno::ENODATA);
-            }
-            if let Some(gone) = meta.extra_attrs().xattrs.remove(name) {
-                self.release_kept(name.len() + gone.len());
-            }
-            meta.ctime = node.inode().time_of_change();
-            node.inode().record(&meta)
+        let ino = node.ino();
+        let operation = match new {
+            None => Operation::RemoveXattr { ino, name },
+            Some(value) => Operation::SetXattr {
+                ino,
+                name,
+                value,
+                how,
+                perm: None,
+                kept: true,
+            },
         };
-        self.tell_value(turn, &mut reservation, (node.inode(), record), name, None)
+        self.change_value(who, node, name, &operation, check, |meta| {
+            let xattrs = &mut meta.extra_attrs().xattrs;
+            match new {
+                Some(new) => xattrs.insert(name.into(), new.into()),
+                None => xattrs.remove(name),
+            };
+        })
     }
 
     fn may_set_acl(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
@@ -299,7 +278,7 @@ impl Core {
 
     fn set_acl(&self, who: &Caller, node: &Node, name: &[u8], value: &[u8]) -> Result<()> {
         if !value.is_empty() {
-            Acl::check_shape(value)?;
+            Acl::check_format(value)?;
         }
         let parse = || {
             if value.is_empty() {
@@ -309,7 +288,7 @@ impl Core {
             }
         };
         match self.may_set_acl(who, node, name) {
-            // No default ACL for what has none is no change.
+            // Removing a default ACL from an inode that cannot have one is no change.
             Err(Errno::EACCES) if parse() == Ok(None) => return Ok(()),
             checked => checked?,
         }
@@ -317,104 +296,94 @@ impl Core {
         self.keep_acl(who, node, name, acl)
     }
 
-    /// Sets (or removes) an ACL; an access ACL brings the mode along.
+    /// Sets or removes an ACL; an access ACL also sets the mode.
     fn keep_acl(&self, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl>) -> Result<()> {
-        match self.through() {
-            Some(through) => through.keep_acl(who, node, name, acl.as_ref()),
-            None => self.keep_acl_behind(who, node, name, acl),
+        let ino = node.ino();
+        let value = acl.as_ref().map(acl::to_xattr);
+        let mode = acl.as_ref().filter(|_| name == ACL_ACCESS);
+        let mode = mode.map(|acl| (acl::mode_of(acl), acl::equivalent_mode(acl).is_some()));
+        let perm_of = |meta: &Meta| {
+            let perm = mode.map_or(meta.perm, |(mode, _)| meta.perm & 0o7000 | mode);
+            match in_group_or_capable(who, meta.gid) {
+                true => perm,
+                false => perm & !S_ISGID,
+            }
+        };
+        // An access ACL that the mode expresses is not kept.
+        let kept = mode.is_none_or(|(_, equivalent)| !equivalent);
+        let operation = match &value {
+            None => Operation::RemoveXattr { ino, name },
+            Some(value) => Operation::SetXattr {
+                ino,
+                name,
+                value,
+                how: XattrSet::Any,
+                perm: mode.map(|_| perm_of(&node.inode().meta())),
+                kept,
+            },
+        };
+        let change = |meta: &mut MetaWrite<'_>| {
+            if name == ACL_ACCESS {
+                meta.perm = perm_of(meta);
+            }
+            let acl = acl.filter(|_| kept);
+            if acl.is_none() && meta.with_extra_attrs(|extra_attrs| extra_attrs.is_none()) {
+                return;
+            }
+            let extra_attrs = meta.extra_attrs();
+            match name {
+                ACL_ACCESS => extra_attrs.acl = acl,
+                _ => extra_attrs.default_acl = acl,
+            }
+        };
+        match self.change_value(who, node, name, &operation, |_| Ok(()), change) {
+            // There was none to remove.
+            Err(Errno::ENODATA) => Ok(()),
+            changed => changed,
         }
     }
 
-    fn keep_acl_behind(
+    /// Changes one value of an inode, an ACL included, and submits it with the attributes.
+    fn change_value(
         &self,
         who: &Caller,
         node: &Node,
         name: &[u8],
-        acl: Option<Acl>,
+        operation: &Operation<'_>,
+        check: impl FnOnce(Option<&ExtraAttrs>) -> Result<()>,
+        change: impl FnOnce(&mut MetaWrite<'_>),
     ) -> Result<()> {
-        let len = acl
-            .as_ref()
-            .map(|acl| name.len() + acl::to_xattr(acl).len());
-        let class = match len {
-            Some(_) => Class::Growing,
-            None => Class::GivingBack,
+        let (intent, len) = match operation {
+            Operation::SetXattr { value, .. } => (Intent::default(), value.len()),
+            _ => (Intent::giving_back(), 0),
         };
-        let intent = Intent {
-            class,
-            records: 1,
-            ..Intent::default()
+        let intent = intent.records(1).value(name.len() + len);
+        let transaction = match self.begin(|| intent, |through| through.perform(who, operation))? {
+            Begun::Done(performed) => return performed.update(node, Changed::Rest),
+            Begun::Decide(transaction) => transaction,
         };
-        let mut reservation = self.reserve(&match (len, self.pinned) {
-            (None, true) => intent,
-            (len, _) => intent.value(len.unwrap_or(name.len())),
-        })?;
-        let turn = self.log_order([node.inode()]);
-        let (record, value) = {
-            let mut meta = node.inode().write();
-            let before = meta.with_extra_attrs(|extra_attrs| kept_acl(extra_attrs, name));
-            let mut acl = acl;
-            if name == ACL_ACCESS {
-                if let Some(held) = &acl {
-                    meta.perm = meta.perm & 0o7000 | acl::mode_of(held);
-                    if acl::equivalent_mode(held).is_some() {
-                        acl = None;
-                    }
-                }
-                if !in_group_or_capable(who, meta.gid) {
-                    meta.perm &= !S_ISGID;
-                }
-                if acl.is_some() || meta.with_extra_attrs(|extra_attrs| extra_attrs.is_some()) {
-                    meta.extra_attrs().acl = acl;
-                }
-            } else if acl.is_some() || meta.with_extra_attrs(|extra_attrs| extra_attrs.is_some()) {
-                meta.extra_attrs().default_acl = acl;
-            }
-            meta.ctime = node.inode().time_of_change();
-            let value = meta.with_extra_attrs(|extra_attrs| {
-                let kept = match extra_attrs {
-                    Some(extra_attrs) if name == ACL_ACCESS => extra_attrs.acl.as_ref(),
-                    Some(extra_attrs) => extra_attrs.default_acl.as_ref(),
-                    None => None,
-                };
-                kept.map(acl::to_xattr)
-            });
-            if self.pinned {
-                // What is not stored, because the mode says it all, goes back.
-                reservation
-                    .keep_only(meta.with_extra_attrs(|extra_attrs| kept_acl(extra_attrs, name)));
-                self.behind.release(Space {
-                    bytes: before,
-                    ..Space::default()
-                });
-            }
-            (node.inode().record(&meta), value)
-        };
-        if self.pinned {
-            return Ok(());
+        let inode = node.inode();
+        let order = self.log_order([inode]);
+        let mut meta = inode.write();
+        meta.with_extra_attrs(check)?;
+        let before = meta.with_extra_attrs(|extra_attrs| value(extra_attrs, name));
+        change(&mut meta);
+        meta.ctime = inode.time_of_change();
+        let after = meta.with_extra_attrs(|extra_attrs| value(extra_attrs, name));
+        drop(meta);
+        if let Some(before) = before {
+            self.release_kept(name.len() + before.len());
         }
-        self.tell_value(
-            turn,
-            &mut reservation,
-            (node.inode(), record),
-            name,
-            value.as_deref(),
-        )
-    }
-
-    /// Tells the store what a value of an inode is from now on, if it is any, with the attributes.
-    fn tell_value(
-        &self,
-        turn: Option<Taken<'_, 1>>,
-        reservation: &mut Reservation<'_>,
-        (inode, record): (&Inode, InodeRecord),
-        name: &[u8],
-        value: Option<&[u8]>,
-    ) -> Result<()> {
-        let ino = inode.ino();
         let batch = [
-            Change::Xattr { ino, name, value },
-            Change::Attributes { inode: record },
+            Change::Xattr {
+                ino: inode.ino(),
+                name,
+                value: after.as_deref(),
+            },
+            Change::Attributes {
+                inode: inode.record(&inode.meta()),
+            },
         ];
-        self.apply_in(turn, reservation, [inode], &batch)
+        transaction.commit(order, &batch)
     }
 }

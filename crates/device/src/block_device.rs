@@ -1,15 +1,15 @@
 use crate::{Cause, DeviceError, Operation, Result};
 use std::fmt::Debug;
 
-/// The unit in bytes that no device tears: a write is cut between two of these or not at all.
+/// The unit in bytes that no device tears: a write ends between two of these or not at all.
 pub const SECTOR: u64 = 512;
 
 /// One read of a batch.
 #[derive(Debug)]
 pub struct ReadRequest<'a> {
-    /// Where it begins, in bytes.
+    /// Its first byte.
     pub offset: u64,
-    /// What it fills, to the last byte.
+    /// The buffer, which is filled completely.
     pub buf: &'a mut [u8],
 }
 
@@ -24,9 +24,9 @@ impl<'a> ReadRequest<'a> {
 /// One write of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteRequest<'a> {
-    /// Where it begins, in bytes.
+    /// Its first byte.
     pub offset: u64,
-    /// What it writes.
+    /// The bytes to write.
     pub bytes: &'a [u8],
 }
 
@@ -38,72 +38,69 @@ impl<'a> WriteRequest<'a> {
     }
 }
 
-/// What lies below a device that promises more than was given to it, such as a sparse image file.
+/// The room below a device that promises more than it has, such as a sparse image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes that it was given, of which nothing more is taken when they are written again.
+    /// Bytes that the device has been given: rewriting them takes no more room.
     pub given: u64,
-    /// Bytes that there are left for what was not given yet, and for everybody else.
+    /// Bytes that are free for the rest of the device, and for other users of the host.
     pub left: u64,
 }
 
-/// Where blocks lie.
+/// A device with the blocks of a volume.
 ///
 /// Every offset and length is in bytes and a multiple of [`alignment`](Self::alignment); an empty
-/// transfer is allowed. A request that is misaligned or reaches past the end fails as a whole and
-/// changes nothing. Transfers are whole: short ones and interruptions are the device's business.
+/// transfer is allowed. A misaligned request, or one past the end, fails as a whole and changes
+/// nothing. Transfers are complete: the device repeats short and interrupted ones.
 ///
-/// *Order.* A read sees the writes that returned before it began. Two transfers that overlap and
-/// run at the same time may mix. Nothing is durable before a [`flush`](Self::flush) that began
-/// after the write returned.
+/// *Order.* A read sees the writes that returned before it began. Concurrent overlapping transfers
+/// may mix. A write is durable only after a [`flush`](Self::flush) that began after it returned.
 pub trait BlockDevice: Debug + Send + Sync {
-    /// What the device is called in messages, such as `image file data.hf`.
+    /// The device's name in messages, such as `image file data.hf`.
     fn describe(&self) -> String;
 
     /// Its size in bytes, a multiple of the alignment.
     fn size(&self) -> u64;
 
-    /// What offsets and lengths must be multiples of, in bytes: a power of two, at least
-    /// [`SECTOR`], at most 64 KiB. Memory may lie anywhere.
+    /// The unit of offsets and lengths, in bytes: a power of two, at least [`SECTOR`], at most 64
+    /// KiB. Buffers may have any address.
     fn alignment(&self) -> u64;
 
-    /// Whether every change is refused with [`Cause::ReadOnly`].
-    fn is_read_only(&self) -> bool {
-        false
-    }
-
-    /// Which cache holds what was written and not [flushed](Self::flush) yet. A later opening that finds the
-    /// same identity reads all that was written; one that finds another may read any part of it.
-    /// `None`: what was not flushed is to be taken for lost.
+    /// The identity of the cache that holds writes before they are [flushed](Self::flush). A later
+    /// opening that finds the same identity reads all of them. One that finds another identity may
+    /// read any part of them. `None`: unflushed writes count as lost.
     fn cache_identity(&self) -> Option<u64> {
         None
     }
 
-    /// Lets others open it, where opening it keeps them out: nothing will be written any more.
+    /// Releases the lock that keeps others from opening the device: nothing will be written any
+    /// more.
     fn unlock(&self) {}
 
-    /// What there is left below for what was never written. `None`: a write never fails for want of that, or nobody knows.
+    /// The room below for bytes that were never written. `None`: a write never fails for lack of
+    /// room, or the room is unknown.
     fn room(&self) -> Option<Room> {
         None
     }
 
-    /// Fills `buf` from `offset`. What was never written is zero on an image, anything on a device.
+    /// Fills `buf` from `offset`. Bytes that were never written are zero on an image, and undefined
+    /// on a device.
     ///
     /// # Errors
-    /// Which device, where, and why; `buf` may then hold anything.
+    /// The device, range and cause; `buf` is then undefined.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 
     /// Writes `bytes` at `offset`.
     ///
     /// # Errors
-    /// Which device, where, and why; any part may then be written.
+    /// The device, range and cause; any part may then be written.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Fills many buffers, perhaps at once. Worth it for what is scattered.
+    /// Fills many buffers, perhaps concurrently. Worth it for scattered reads.
     ///
     /// # Errors
-    /// That of one request which failed; all buffers may then hold anything, so whoever wants
-    /// what is readable asks again one by one.
+    /// That of one failed request. All buffers are then undefined; to get the readable ones, read
+    /// them one by one.
     fn read_batch(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
         for request in requests {
             self.read(request.offset, request.buf)?;
@@ -111,11 +108,11 @@ pub trait BlockDevice: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Writes many pieces that do not overlap, perhaps at once. Neighbours in the slice that are
-    /// neighbours on the device may become one write.
+    /// Writes many ranges that do not overlap, perhaps concurrently. Neighbours in the slice that
+    /// are adjacent on the device may become one write.
     ///
     /// # Errors
-    /// That of one request which failed; any part of all may then be written.
+    /// That of one failed request; any part of all may then be written.
     fn write_batch(&self, requests: &[WriteRequest<'_>]) -> Result<()> {
         for request in requests {
             self.write(request.offset, request.bytes)?;
@@ -123,48 +120,34 @@ pub trait BlockDevice: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether several threads that write at a time are done sooner than one.
+    /// Do several writing threads finish sooner than one?
     fn writes_side_by_side(&self) -> bool {
         false
     }
 
-    /// Writes what nobody will read soon, such as a journal: like [`write`](Self::write), but no
-    /// cache on the way has to keep it.
+    /// Makes all earlier writes, discards and growth durable.
     ///
     /// # Errors
-    /// Those of a write.
-    fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.write(offset, bytes)
-    }
-
-    /// Makes durable all that was written, discarded or grown before.
-    ///
-    /// # Errors
-    /// If any of that may be lost. From then on every flush fails: what the device dropped cannot
-    /// be written again by asking once more.
+    /// If any of that may be lost. From then on every flush fails: a repeated flush cannot restore
+    /// writes that the device dropped.
     fn flush(&self) -> Result<()>;
 
-    /// Gives space back. What is read there is undefined until it is written again.
-    /// Answers whether the device did anything; one that cannot leaves the bytes as they were.
+    /// Frees a range; its content is undefined until it is written again. Returns whether the
+    /// device did so; otherwise the content is unchanged.
     ///
     /// # Errors
-    /// Only true failures: a device without the feature answers `false`.
+    /// Only failures: a device without the feature returns `false`.
     fn discard(&self, offset: u64, len: u64) -> Result<bool>;
 
-    /// Grows to `size` bytes, or takes notice that the device below has grown to that at least.
+    /// Grows to `size` bytes, or accepts that the device below has grown to at least that.
     ///
     /// # Errors
-    /// [`Cause::Shrinks`] for less than the present size; whatever the host answers.
+    /// [`Cause::Shrinks`] for less than the present size; the host's.
     fn resize(&self, size: u64) -> Result<()>;
-
-    /// Says that a range will be read soon. A hint: it may do nothing, and never waits.
-    fn prefetch(&self, offset: u64, len: u64) {
-        let _ = (offset, len);
-    }
 }
 
-/// Passes calls on, in an `impl BlockDevice` of a device that stands before another: `pass_on!(below: size, flush)` has the
-/// field `below` answer these.
+/// In an `impl BlockDevice` of a device over another one, forwards calls: `pass_on!(below: size,
+/// flush)` forwards these to the field `below`.
 #[macro_export]
 macro_rules! pass_on {
     ($below:ident: $($call:ident),+ $(,)?) => {
@@ -183,11 +166,6 @@ macro_rules! pass_on {
     (@alignment $below:ident) => {
         fn alignment(&self) -> u64 {
             self.$below.alignment()
-        }
-    };
-    (@is_read_only $below:ident) => {
-        fn is_read_only(&self) -> bool {
-            self.$below.is_read_only()
         }
     };
     (@cache_identity $below:ident) => {
@@ -225,14 +203,9 @@ macro_rules! pass_on {
             self.$below.resize(size)
         }
     };
-    (@prefetch $below:ident) => {
-        fn prefetch(&self, offset: u64, len: u64) {
-            self.$below.prefetch(offset, len);
-        }
-    };
 }
 
-/// Refuses what a device must refuse before it touches anything.
+/// Checks the range of a request, before the device does anything.
 ///
 /// # Errors
 /// [`Cause::Misaligned`] or [`Cause::OutOfRange`].
@@ -259,11 +232,11 @@ pub fn check_range(
     ))
 }
 
-/// Refuses a new size that no device takes; `now` is the present one.
+/// Checks a new size; `now` is the present one.
 ///
 /// # Errors
 /// [`Cause::Misaligned`] or [`Cause::Shrinks`].
-pub(crate) fn check_growth(device: &dyn BlockDevice, now: u64, size: u64) -> Result<()> {
+pub(crate) fn check_new_size(device: &dyn BlockDevice, now: u64, size: u64) -> Result<()> {
     let alignment = device.alignment();
     let cause = if size & (alignment - 1) != 0 {
         Cause::Misaligned { alignment }

@@ -1,25 +1,25 @@
 use holdfast_types::Errno;
 use std::{fmt, io};
 
-/// A result whose error is a [`DeviceError`].
+/// A result with a [`DeviceError`].
 pub type Result<T, E = DeviceError> = std::result::Result<T, E>;
 
-/// What a device could not do.
+/// A failed operation of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceError {
-    /// As [`BlockDevice::describe`](crate::BlockDevice::describe) calls it.
+    /// The device, as named by [`BlockDevice::describe`](crate::BlockDevice::describe).
     pub device: String,
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
-    /// Where it began, in bytes; the new size for [`Operation::Resize`].
+    /// Its first byte; the new size for [`Operation::Resize`].
     pub offset: u64,
-    /// How many bytes it was for.
+    /// Its length in bytes.
     pub length: u64,
-    /// Why it failed.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// What was asked of a device.
+/// An operation of a device.
 #[expect(missing_docs, reason = "each is what its name says")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
@@ -32,13 +32,13 @@ pub enum Operation {
     Resize,
 }
 
-/// Why a device could not do it.
+/// The cause of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    /// The operating system's answer, but for those that follow.
+    /// An error of the operating system, other than the following.
     #[error("{0}")]
     Os(Errno),
-    /// The file system or the quota that the image lies in is full (the raw error tells which).
+    /// The file system or quota of the image is full (the errno tells which).
     #[error("{0}; free space where the image lies")]
     NoSpace(Errno),
     /// The range ends past the device.
@@ -47,19 +47,19 @@ pub enum Cause {
         /// Its size in bytes.
         size: u64,
     },
-    /// Offset or length is no multiple of what the device needs.
+    /// Offset or length is not aligned.
     #[error("not aligned to {alignment} bytes")]
     Misaligned {
-        /// That in bytes.
+        /// The alignment in bytes.
         alignment: u64,
     },
-    /// Opened for reading only.
+    /// Opened read-only.
     #[error("it is open for reading only")]
     ReadOnly,
-    /// The file has become shorter than it was: somebody cuts what we have locked.
+    /// The file was truncated despite the lock.
     #[error("the file ends at {end}: something has truncated it")]
     Truncated {
-        /// Where its bytes end now.
+        /// The present end of the file.
         end: u64,
     },
     /// Devices only grow.
@@ -68,7 +68,7 @@ pub enum Cause {
         /// Its size in bytes.
         size: u64,
     },
-    /// A block device is as large as it is.
+    /// A block device has a fixed size.
     #[error("it has {size} bytes; enlarge the device below first")]
     Fixed {
         /// Its size in bytes.
@@ -77,37 +77,37 @@ pub enum Cause {
     /// Neither a regular file nor a block device.
     #[error("neither a regular file nor a block device")]
     NotADevice,
-    /// Somebody else has it open.
+    /// The device is open elsewhere.
     #[error("{0}")]
     Held(Holder),
-    /// An earlier flush failed with this, and what it lost stays lost.
+    /// An earlier flush failed with this error, and its writes remain lost.
     #[error("an earlier flush failed ({0}): what was written since the one before may be lost")]
     FlushFailed(Errno),
 }
 
-/// Who keeps a device from being opened.
+/// The holder of a device that cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// This process, through another open device.
+    /// This process, by another open device.
     ThisProcess,
     /// Another process.
     Process {
         /// Its number, as seen from here.
         pid: u32,
-        /// What it runs, as in its command line.
+        /// The beginning of its command line.
         command: String,
     },
     /// A file system of the kernel is mounted from it.
     Mount {
-        /// Where.
+        /// The mount point.
         target: String,
     },
-    /// Another block device is made of it, such as `dm-0` or `md0`.
+    /// Another block device is built on it, such as `dm-0` or `md0`.
     Device {
         /// Its name in the kernel.
         name: String,
     },
-    /// Somebody who cannot be seen from here: of another user, or another container.
+    /// Not visible from here: of another user, or in another container.
     Unknown,
 }
 
@@ -130,13 +130,13 @@ impl DeviceError {
         }
     }
 
-    /// Whether space has run out below: what was asked can succeed once some is freed there.
+    /// Has space run out below? The operation can succeed once some is freed there.
     #[must_use]
     pub const fn is_no_space(&self) -> bool {
         matches!(self.cause, Cause::NoSpace(_))
     }
 
-    /// The error number that says most of it.
+    /// The errno that describes it best.
     #[must_use]
     pub const fn errno(&self) -> Errno {
         match self.cause {
@@ -152,7 +152,7 @@ impl DeviceError {
         }
     }
 
-    /// The kind that [`io::Error`] gives it.
+    /// The kind of the corresponding [`io::Error`].
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         io::Error::from(self.errno()).kind()
@@ -174,7 +174,7 @@ impl From<rustix::io::Errno> for Cause {
     }
 }
 
-/// As its number: there is no room for the text beside it.
+/// As an errno: there is no room for the text.
 impl From<DeviceError> for io::Error {
     fn from(error: DeviceError) -> Self {
         error.errno().into()

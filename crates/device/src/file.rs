@@ -1,85 +1,40 @@
 //! Image files and block devices.
 //!
-//! *Durability.* A write lies in the kernel's cache (or, opened for direct transfers, in the
-//! device's) until a flush. A failed flush latches: the kernel reports a lost page once and then
-//! calls it clean, so a second flush would say that all is well.
+//! *Durability.* Until a flush, a write is in the kernel's page cache. A failed flush latches: the
+//! kernel reports a lost page once and then calls it clean, so a second flush would report success.
 //!
-//! *Locking.* `FileDevice::flushed` is held across fdatasync(2): of two callers at once the kernel
-//! tells only one of an error, and the other must not take its own success for the truth.
+//! *Locking.* `FileDevice::flushed` is held across fdatasync(2). The kernel reports an error to
+//! only one of two concurrent callers, and the other must not take its own success for the truth.
 
-mod buffer;
 mod cache;
 mod holder;
 mod open;
-mod ring;
 mod sys;
 mod transfer;
 
-use crate::block_device::{check_growth, check_range};
+use crate::block_device::{check_new_size, check_range};
 use crate::{
     BlockDevice, Cause, DeviceError, Operation, ReadRequest, Result, Room, SECTOR, WriteRequest,
 };
 use holdfast_types::Errno;
-use ring::Rings;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use transfer::Transfers;
 
-/// What a file is opened for.
+/// The access for which a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Reading and writing: nobody else may have it open.
+    /// Reading and writing: excludes all others.
     #[default]
     ReadWrite,
-    /// Reading: others may read too, nobody may write.
+    /// Reading: excludes writers.
     ReadOnly,
 }
 
-/// Whether the host's page cache lies between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Caching {
-    /// Transfers go through the host's page cache.
-    #[default]
-    Buffered,
-    /// As [`Buffered`](Self::Buffered), but the host writes at once what it is given and drops it
-    /// then (`RWF_DONTCACHE`, Linux 6.14 and some file systems; elsewhere as buffered). Reads
-    /// are kept by the host as always.
-    DropBehind,
-    /// Transfers go to the device itself, where the host's file system can; elsewhere as
-    /// [`Buffered`](Self::Buffered). Memory that is not aligned is copied on the way.
-    Direct,
-}
-
-/// How a batch of reads is done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Batches {
-    /// What measured best for the file and the batch.
-    #[default]
-    Auto,
-    /// One read after the other.
-    OneByOne,
-    /// One after the other, once all have been announced to the host's cache.
-    Announced,
-    /// Through io_uring, where it is to be had.
-    Ring,
-}
-
-/// How a [`FileDevice`] is opened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FileOptions {
-    /// What for.
-    pub access: Access,
-    /// Through the host's cache or not.
-    pub caching: Caching,
-    /// How batches are read.
-    pub batches: Batches,
-}
-
-/// Requests from which on a batch is more than reads in a row.
+/// The fewest reads that are announced to the host as a batch.
 const BATCH: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,59 +43,48 @@ enum Kind {
     Block,
 }
 
-/// An image file or a block device, locked for as long as it is open.
+/// An image file or a block device, locked while it is open.
 ///
-/// The lock is flock(2)'s: it holds against other processes and against a second open in this one,
-/// and goes with the process however that ends. A block device opened for writing is claimed with
-/// `O_EXCL` as well, so that the kernel does not mount it meanwhile.
+/// The lock is flock(2)'s. It excludes other processes and a second opening in this one, and ends
+/// with the process. A block device opened for writing is claimed with `O_EXCL` as well, so that
+/// the kernel does not mount it meanwhile.
 #[derive(Debug)]
 pub struct FileDevice {
     file: File,
     kind: Kind,
-    /// For messages: what it is, and the path it was opened by.
+    /// For messages: the kind, and the path it was opened by.
     name: String,
     access: Access,
-    /// What it came to, which may be less than what was asked for.
-    caching: Caching,
-    transfers: Transfers,
-    batches: Batches,
-    /// The host keeps the file in memory: there is nothing to wait for.
+    alignment: u64,
+    /// The host keeps the whole file in memory: reads do not wait.
     in_memory: bool,
-    rings: Rings,
     /// In bytes; grows only.
     size: AtomicU64,
-    /// Guards the order of flushes; the error of the first one that failed.
+    /// Orders flushes; the error of the first failed one.
     flushed: Mutex<Option<Errno>>,
-    /// What holds writes until they are flushed, if that is known.
+    /// The identity of the cache that holds unflushed writes, if known.
     cache: Option<u64>,
 }
 
 impl FileDevice {
-    /// Makes a new image file of `size` bytes, sparse, for the owner's eyes only, and opens it.
-    /// The file and its name are durable then.
+    /// Creates a sparse image file of `size` bytes, accessible only to its owner, and opens it. The
+    /// file and its name are then durable.
     ///
     /// # Errors
-    /// If the path exists, `size` is no multiple of the alignment, or the host refuses; nothing
-    /// is left behind.
-    pub fn create(path: &Path, size: u64, options: FileOptions) -> Result<Self> {
-        open::create(path, size, options)
+    /// If the path exists, `size` is not aligned, or the host refuses. The file is then removed.
+    pub fn create(path: &Path, size: u64) -> Result<Self> {
+        open::create(path, size)
     }
 
     /// Opens an image file or a block device. Links are followed.
     ///
     /// # Errors
-    /// [`Cause::Held`] if somebody has it open; [`Cause::NotADevice`]; what the host answers.
-    pub fn open(path: &Path, options: FileOptions) -> Result<Self> {
-        open::open(path, options)
+    /// [`Cause::Held`] if it is open elsewhere; [`Cause::NotADevice`]; the host's.
+    pub fn open(path: &Path, access: Access) -> Result<Self> {
+        open::open(path, access)
     }
 
-    /// What came of the wish for one: less, where the host cannot do it.
-    #[must_use]
-    pub const fn caching(&self) -> Caching {
-        self.caching
-    }
-
-    /// Whether it is a block device rather than an image file.
+    /// Is it a block device, and not an image file?
     #[must_use]
     pub fn is_block_device(&self) -> bool {
         self.kind == Kind::Block
@@ -157,40 +101,31 @@ impl FileDevice {
         }
     }
 
-    /// Writes what lies end to end as one.
-    fn write_runs(&self, requests: &[WriteRequest<'_>], drop_behind: bool) -> Result<()> {
-        for request in requests {
-            self.writable(Operation::Write, request.offset, request.bytes.len() as u64)?;
+    /// Announces a read to the host's cache.
+    fn announce(&self, request: &ReadRequest<'_>) {
+        if let Some(len) = NonZeroU64::new(request.buf.len() as u64) {
+            // Only a hint: an error will show in the read.
+            let _ = rustix::fs::fadvise(&self.file, request.offset, Some(len), Advice::WillNeed);
         }
-        let neighbours = |a: &WriteRequest<'_>, b: &WriteRequest<'_>| {
-            a.offset + a.bytes.len() as u64 == b.offset
-        };
-        for run in requests.chunk_by(neighbours) {
-            let len = run.iter().map(|it| it.bytes.len() as u64).sum();
-            let offset = run[0].offset;
-            self.transfers
-                .write(&self.file, offset, run, drop_behind)
-                .map_err(|cause| self.error(Operation::Write, offset, len, cause))?;
-        }
-        Ok(())
     }
 
-    /// Has the host set room aside for these bytes from the beginning on, where it can. What they hold stays.
+    /// Has the host allocate these bytes from the beginning on, if it can. The content is
+    /// unchanged.
     ///
     /// # Errors
     /// If the host has no room for them.
-    pub fn set_room_aside(&self, length: u64) -> Result<()> {
+    pub fn preallocate(&self, length: u64) -> Result<()> {
         if self.kind == Kind::Block || length == 0 {
             return Ok(());
         }
         let mode = FallocateFlags::KEEP_SIZE;
-        match transfer::again(|| rustix::fs::fallocate(&self.file, mode, 0, length)) {
+        match transfer::retry(|| rustix::fs::fallocate(&self.file, mode, 0, length)) {
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
             Err(errno) => Err(self.error(Operation::Write, 0, length, errno.into())),
         }
     }
 
-    /// What the kernel says a block device's size is now.
+    /// The present size of a block device in the kernel.
     fn block_size_now(&self) -> Result<u64, Cause> {
         Ok(sys::block_device_size(&self.file)? / self.alignment() * self.alignment())
     }
@@ -206,11 +141,7 @@ impl BlockDevice for FileDevice {
     }
 
     fn alignment(&self) -> u64 {
-        self.transfers.alignment()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.access == Access::ReadOnly
+        self.alignment
     }
 
     fn cache_identity(&self) -> Option<u64> {
@@ -234,8 +165,7 @@ impl BlockDevice for FileDevice {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let len = buf.len() as u64;
         check_range(self, Operation::Read, offset, len)?;
-        self.transfers
-            .read(&self.file, offset, buf)
+        transfer::read(&self.file, self.alignment, offset, buf)
             .map_err(|cause| self.error(Operation::Read, offset, len, cause))
     }
 
@@ -252,23 +182,9 @@ impl BlockDevice for FileDevice {
                 request.buf.len() as u64,
             )?;
         }
-        let batches = match (self.batches, self.caching) {
-            (Batches::Auto, _) if requests.len() < BATCH => Batches::OneByOne,
-            (Batches::Auto, _) if self.in_memory => Batches::OneByOne,
-            (Batches::Auto, Caching::Direct) => Batches::Ring,
-            (Batches::Auto, _) => Batches::Announced,
-            (chosen, _) => chosen,
-        };
-        if batches == Batches::Ring && self.rings.usable() {
-            let read = self.rings.read(&self.file, &self.transfers, requests);
-            return read.map_err(|(failed, cause)| {
-                let ReadRequest { offset, buf } = &requests[failed];
-                self.error(Operation::Read, *offset, buf.len() as u64, cause)
-            });
-        }
-        if batches == Batches::Announced {
+        if requests.len() >= BATCH && !self.in_memory {
             for request in &*requests {
-                self.prefetch(request.offset, request.buf.len() as u64);
+                self.announce(request);
             }
         }
         for request in requests {
@@ -278,20 +194,28 @@ impl BlockDevice for FileDevice {
     }
 
     fn write_batch(&self, requests: &[WriteRequest<'_>]) -> Result<()> {
-        self.write_runs(requests, self.caching == Caching::DropBehind)
+        for request in requests {
+            self.writable(Operation::Write, request.offset, request.bytes.len() as u64)?;
+        }
+        let adjacent = |a: &WriteRequest<'_>, b: &WriteRequest<'_>| {
+            a.offset + a.bytes.len() as u64 == b.offset
+        };
+        for run in requests.chunk_by(adjacent) {
+            let len = run.iter().map(|it| it.bytes.len() as u64).sum();
+            let offset = run[0].offset;
+            transfer::write(&self.file, self.alignment, offset, run)
+                .map_err(|cause| self.error(Operation::Write, offset, len, cause))?;
+        }
+        Ok(())
     }
 
-    /// Into a file the host's file systems let one write at a time: the others would only spin.
+    /// The host's file systems let one thread at a time write to a file: others would only spin.
     fn writes_side_by_side(&self) -> bool {
         self.kind == Kind::Block
     }
 
-    fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.write_runs(&[WriteRequest::new(offset, bytes)], true)
-    }
-
     fn unlock(&self) {
-        // Else it goes with the descriptor.
+        // If this fails, the lock ends with the descriptor.
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 
@@ -303,7 +227,7 @@ impl BlockDevice for FileDevice {
         let cause = if let Some(errno) = *failed {
             Cause::FlushFailed(errno)
         } else {
-            match transfer::again(|| rustix::fs::fdatasync(&self.file)) {
+            match transfer::retry(|| rustix::fs::fdatasync(&self.file)) {
                 Ok(()) => return Ok(()),
                 Err(errno) => {
                     *failed = Some(Errno::from_raw(errno.raw_os_error()));
@@ -319,7 +243,7 @@ impl BlockDevice for FileDevice {
         if len == 0 {
             return Ok(true);
         }
-        let done = transfer::again(|| match self.kind {
+        let done = transfer::retry(|| match self.kind {
             Kind::Image => {
                 let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 rustix::fs::fallocate(&self.file, mode, offset, len)
@@ -338,11 +262,11 @@ impl BlockDevice for FileDevice {
         if self.access == Access::ReadOnly {
             return Err(failed(Cause::ReadOnly));
         }
-        // The lock keeps a slower call to a smaller size from cutting what a faster one made.
+        // The lock keeps a slower call with a smaller size from truncating a larger one.
         let _turn = self.flushed.lock().unwrap_or_else(PoisonError::into_inner);
-        check_growth(self, self.size(), size)?;
+        check_new_size(self, self.size(), size)?;
         match self.kind {
-            Kind::Image => transfer::again(|| rustix::fs::ftruncate(&self.file, size))
+            Kind::Image => transfer::retry(|| rustix::fs::ftruncate(&self.file, size))
                 .map_err(|errno| failed(errno.into()))?,
             Kind::Block => {
                 let now = self.block_size_now().map_err(failed)?;
@@ -353,14 +277,5 @@ impl BlockDevice for FileDevice {
         }
         self.size.store(size, Ordering::Release);
         Ok(())
-    }
-
-    fn prefetch(&self, offset: u64, len: u64) {
-        if let Some(len) = NonZeroU64::new(len)
-            && self.caching != Caching::Direct
-        {
-            // Only a hint: what it cannot do, the read will do or report.
-            let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed);
-        }
     }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 /// The unit of sharing in bytes.
 const PAGE: usize = 4096;
-/// Pages of one region: what the first write after a copy has to copy pointers of.
+/// Pages of one region: the pointers that the first write after a copy has to copy.
 const PAGES: usize = 64;
 const REGION: u64 = (PAGE * PAGES) as u64;
 
@@ -12,16 +12,16 @@ type Region = [Option<Arc<Page>>; PAGES];
 
 /// The content of a device in memory: sparse, and cheap to copy.
 ///
-/// A copy shares all pages with its origin, and each side copies a page when it writes to it. So a
-/// crash test keeps one image for each point in time and pays for what differs.
+/// A copy shares all pages with its origin, and each side copies a page before it writes to it. So
+/// a crash test can keep one image for each point in time and pays for the differences only.
 #[derive(Clone, Debug)]
 pub struct Image {
     size: u64,
-    /// By offset divided by the size of a region; absent ones are zero.
+    /// By offset divided by the size of a region; missing ones are zero.
     regions: BTreeMap<u64, Arc<Region>>,
 }
 
-/// One page's part of a range: which page, which bytes of it, and which of the range.
+/// The part of a range in one page: the page, the bytes in it, and the bytes of the range.
 struct Piece {
     region: u64,
     page: usize,
@@ -47,7 +47,7 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = Piece> {
 }
 
 impl Image {
-    /// Zeros.
+    /// An image of zeros.
     #[must_use]
     pub const fn new(size: u64) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Image {
         self.size
     }
 
-    /// Bytes of memory that pages take, those shared with copies included.
+    /// Bytes of memory of its pages, including those shared with copies.
     #[must_use]
     pub fn resident(&self) -> u64 {
         let pages = |region: &Arc<Region>| region.iter().flatten().count();
@@ -114,7 +114,7 @@ impl Image {
         self.fits(offset, bytes.len());
         for piece in pieces(offset, bytes.len()) {
             let from = &bytes[piece.of_range.clone()];
-            // A page that is replaced need not be copied first.
+            // A page that is replaced as a whole need not be copied first.
             if let Ok(whole) = Page::try_from(from)
                 && self.page_is_shared(&piece)
             {
@@ -160,7 +160,7 @@ impl Image {
         Arc::make_mut(page.get_or_insert_with(|| Arc::new([0; PAGE])))
     }
 
-    /// Makes a range zero, and gives back the memory of whole pages.
+    /// Makes a range zero, and frees the memory of whole pages.
     ///
     /// # Panics
     /// Past the end.
@@ -198,7 +198,7 @@ impl Image {
         }
     }
 
-    /// Grows or shrinks; what is new is zero.
+    /// Grows or shrinks; new bytes are zero.
     pub fn resize(&mut self, size: u64) {
         if size < self.size {
             self.clear(size, self.size - size);
@@ -218,7 +218,7 @@ impl Image {
     }
 }
 
-/// By content: an absent page equals one of zeros.
+/// By content: a missing page equals one of zeros.
 impl PartialEq for Image {
     fn eq(&self, other: &Self) -> bool {
         const EMPTY: Region = [const { None }; PAGES];

@@ -1,11 +1,11 @@
-use crate::block_device::{check_growth, check_range};
+use crate::block_device::{check_new_size, check_range};
 use crate::{BlockDevice, Image, Operation, Result, SECTOR};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A device in memory: sparse, growable, and gone with the process.
 ///
 /// Every write is durable at once, so a flush does nothing. [`image`](Self::image) takes a cheap
-/// copy of the content, [`from_image`](Self::from_image) makes a device of one.
+/// copy of the content; [`from_image`](Self::from_image) makes a device of one.
 #[derive(Debug)]
 pub struct MemoryDevice {
     name: String,
@@ -14,7 +14,7 @@ pub struct MemoryDevice {
 }
 
 impl MemoryDevice {
-    /// Zeros, `size` bytes rounded down to whole sectors.
+    /// A device of zeros, with `size` bytes rounded down to whole sectors.
     #[must_use]
     pub fn new(size: u64) -> Self {
         Self::from_image("memory", Image::new(size))
@@ -31,8 +31,8 @@ impl MemoryDevice {
         }
     }
 
-    /// The same with this [identity of the cache](BlockDevice::cache_identity), for tests of what becomes of
-    /// writes that were not flushed.
+    /// The same device with this [cache identity](BlockDevice::cache_identity), for tests with
+    /// unflushed writes.
     #[must_use]
     pub fn with_cache_identity(self, identity: Option<u64>) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl BlockDevice for MemoryDevice {
 
     fn resize(&self, size: u64) -> Result<()> {
         let mut image = self.exclusive();
-        check_growth(self, image.size(), size)?;
+        check_new_size(self, image.size(), size)?;
         image.resize(size);
         Ok(())
     }

@@ -1,22 +1,22 @@
-//! What a device holds, as far as its first bytes tell: asked before it is overwritten.
+//! Recognizes the content of a device by its first bytes, before it is overwritten.
 
 use crate::{BlockDevice, Result, SECTOR};
 
-/// What is looked at: all magic numbers lie in it.
+/// The bytes that are read: all magic numbers lie in them.
 const HEAD: u64 = 132 << 10;
 
-/// What was found at the head of a device.
+/// The content at the head of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Zeros.
     Nothing,
-    /// Something known, with its article: "an xfs file system".
+    /// Known content, with its article: "an xfs file system".
     Known(&'static str),
-    /// Bytes that say nothing.
+    /// Unknown content.
     Unknown,
 }
 
-/// Something that is known by a few bytes.
+/// A kind of content known by a few bytes.
 struct Magic {
     name: &'static str,
     offset: usize,
@@ -31,7 +31,7 @@ const fn magic(name: &'static str, offset: usize, bytes: &'static [u8]) -> Magic
     }
 }
 
-/// The first that fits is named, so the more telling ones come first.
+/// The first match is named, so the more specific ones come first.
 const MAGICS: &[Magic] = &[
     magic("a Holdfast volume", 0, b"HOLDFAST"),
     magic("a Holdfast volume", 4096, b"HOLDFAST"),
@@ -74,18 +74,18 @@ const MAGICS: &[Magic] = &[
     magic("a partition table (MBR) or a boot sector", 510, b"\x55\xaa"),
 ];
 
-/// The magic number of ext2, ext3 and ext4, and the features that tell them apart.
+/// The magic number of ext2, ext3 and ext4, and the features that distinguish them.
 const EXT: Magic = magic("an ext file system", 1080, b"\x53\xef");
 const EXT_COMPATIBLE: usize = 1024 + 92;
 const EXT_INCOMPATIBLE: usize = 1024 + 96;
 const EXT_READ_ONLY: usize = 1024 + 100;
 const HAS_JOURNAL: u32 = 4;
-/// Extents, 64 bit, flexible groups, and what came later.
+/// Extents, 64 bit, flex groups, and later ones.
 const EXT4_INCOMPATIBLE: u32 = 0x2c0;
-/// Huge files, checksums of groups, directories of many links, large inodes, ...
+/// Huge files, checksums of groups, directories with many links, large inodes, ...
 const EXT4_READ_ONLY: u32 = 0x78;
 
-/// Looks at the head of a device.
+/// Recognizes the head of a device.
 ///
 /// # Errors
 /// If it cannot be read.

@@ -1,12 +1,12 @@
 //! The directory index: the names of one directory in the order of their cookies, found by name or
 //! by cookie.
 //!
-//! A [`Catalog`] has one writer at a time. Readers take no lock, and write no memory that another
+//! A [`DirIndex`] has one writer at a time. Readers take no lock, and write no memory that another
 //! thread reads.
 
-mod catalog;
-mod catalog_primitive;
+mod index;
+mod primitive;
 
-pub use catalog::{Catalog, CatalogWriter, InsertError, Item, Items, LookupHint, NewName, Removed};
-// Models put epochs of their own in this place.
+pub use index::{DirIndex, DirIndexWriter, InsertError, Item, Items, Removed};
+// Models put epochs of their own here.
 use holdfast_sync::epoch;

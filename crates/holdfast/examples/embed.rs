@@ -31,8 +31,8 @@ fn main() -> io::Result<()> {
     )
 }
 
-/// Copies what a directory of the host holds. Going from handle to handle, it looks up each name
-/// once, however deep the tree is.
+/// Copies the content of a directory of the host. Going from handle to handle, it looks up each
+/// name once.
 fn unpack(source: &Path, target: &Dir) -> io::Result<()> {
     for entry in std::fs::read_dir(source)? {
         let entry = entry?;

@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
     let watcher = fs.watch("/spool", mask)?;
     let worker = thread::spawn(move || work(&fs));
 
-    // Ends behind the last event: the directory removes itself from under the watcher.
+    // Ends after the last event, when the directory is removed.
     let mut out = io::stdout().lock();
     for event in watcher {
         let joined = match event.cookie {

@@ -28,7 +28,8 @@ impl Builder {
         }
     }
 
-    /// Most bytes of names and extended attributes, and of content by pages of 4 KiB; beyond them is `ENOSPC`.
+    /// Most bytes of names, extended attributes, and content in pages of 4 KiB; beyond them is
+    /// `ENOSPC`.
     pub fn bytes_max(mut self, bytes: u64) -> Self {
         self.limits.bytes = Some(bytes);
         self
@@ -52,8 +53,8 @@ impl Builder {
         self
     }
 
-    /// On whose behalf the file system handle acts; without this, the superuser with umask 022. The
-    /// root directory belongs to this user and group, unless the [options](Self::options) name
+    /// The caller that the file system handle acts for; without this, the superuser with umask 022.
+    /// The root directory belongs to this user and group, unless the [options](Self::options) name
     /// others.
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;

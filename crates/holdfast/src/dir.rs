@@ -24,11 +24,11 @@ use crate::{EventMask, Metadata, Watcher};
 /// A directory held open, to which paths are relative.
 ///
 /// The handle leads to the same directory wherever it is moved; once the directory is removed,
-/// nothing can be made in it (`ENOENT`). It needs no permission to read and is no open file.
-/// `.` is the directory itself; a path that starts with `/` starts at the file system's root, as
-/// with openat(2).
+/// nothing can be made in it (`ENOENT`). Opening it needs no permission to read, and it does not
+/// count as an open file. `.` is the directory itself; a path that starts with `/` starts at the
+/// file system's root, as with openat(2).
 ///
-/// Each call takes paths of up to 4095 bytes. What lies deeper is reached step by step:
+/// Each call takes paths of up to 4095 bytes. Deeper names are reached step by step:
 ///
 /// ```
 /// use holdfast::FileSystem;
@@ -84,7 +84,7 @@ impl Dir {
         }
     }
 
-    /// On whose behalf calls are made.
+    /// The caller that operations are checked against.
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.view.who
@@ -98,10 +98,11 @@ impl Dir {
         Ok(self.view.core.attributes(&self.base)?.into())
     }
 
-    /// Has the inodes of at most `entries` names of the directory brought into memory, those behind `cursor` (0: from the first
-    /// one), which is set to the last of them. How many names that were: fewer than `entries` where memory is short, 0 at the
-    /// end. What is created, removed or renamed meanwhile makes it neither skip nor repeat names that stay. An inode that cannot be read is
-    /// told where it is asked for.
+    /// Reads the inodes of at most `entries` names after `cursor` (0: from the first name) into
+    /// memory, and sets `cursor` to the last of them. Returns the number of names: fewer than
+    /// `entries` if memory is short, 0 at the end. Concurrent creations, removals and renames make
+    /// it neither skip nor repeat names that stay. An inode that cannot be read is no error here,
+    /// but where it is used.
     ///
     /// ```
     /// use holdfast::FileSystem;
@@ -157,7 +158,8 @@ impl Dir {
         core.resolve(who, &self.base, bytes(path), follow)
     }
 
-    /// The attributes of what a path leads to, without a use of its inode where all is cached.
+    /// The attributes of what a path leads to. Takes no reference to the inode if the path is
+    /// cached.
     pub(crate) fn stat(&self, path: &Path, follow: bool) -> Result<Attr> {
         let View { core, who } = &*self.view;
         core.stat_at(who, &self.base, bytes(path), follow)

@@ -1,4 +1,4 @@
-/// How a directory is to be made, as `std::fs::DirBuilder`; given to
+/// How to make a directory, as `std::fs::DirBuilder`; an argument of
 /// [`Dir::create_dir_with`](crate::Dir::create_dir_with).
 ///
 /// ```
@@ -25,7 +25,7 @@ impl DirBuilder {
         }
     }
 
-    /// Also the directories above it, and without complaint if it exists?
+    /// Also make missing parents, and succeed if the directory exists?
     pub fn recursive(&mut self, recursive: bool) -> &mut Self {
         self.recursive = recursive;
         self

@@ -20,9 +20,9 @@ use crate::{FileTimes, Metadata, Permissions};
 
 /// An open file, as `std::fs::File`: closed when its last clone is dropped.
 ///
-/// `Read`, `Write` and `Seek` work on `File` and on `&File`, from an offset that the file keeps;
-/// the methods whose names end in `_at` take an offset and leave the file's alone. All can be
-/// called from many threads at once.
+/// `Read`, `Write` and `Seek` work on `File` and on `&File`, from an offset that the file keeps.
+/// The methods with names in `_at` take an offset and do not change the file's. All can be called
+/// from many threads at once.
 ///
 /// ```
 /// use holdfast::{FileSystem, OpenOptions};
@@ -44,7 +44,7 @@ pub struct File {
     open: Arc<Open>,
 }
 
-/// What the clones of a file have in common: an open file description.
+/// An open file description, which the clones of a file share.
 struct Open {
     view: Arc<View>,
     file: OpenFile,
@@ -64,7 +64,7 @@ impl File {
         }
     }
 
-    /// The attributes of the file, whatever became of its names.
+    /// The attributes of the file, also after its names were removed.
     ///
     /// # Errors
     /// `EIO` when the file system was [revoked](crate::FileSystem::revoke).
@@ -116,13 +116,13 @@ impl File {
     /// Changes owner and group, as fchown(2); `None` leaves one as it is.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_CHOWN`, except for an owner who picks one of the own groups.
+    /// `EPERM` without `CAP_CHOWN`, except for an owner that sets one of its own groups.
     pub fn chown(&self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
         self.change(&owner(uid, gid))
     }
 
-    /// Makes content and attributes durable, as far as the store can; in memory there is nothing
-    /// to do.
+    /// Makes content and attributes durable, as far as the store can. For a file system in memory
+    /// this does nothing.
     ///
     /// # Errors
     /// `EIO` when it could not be made durable.
@@ -164,7 +164,7 @@ impl File {
         &self.open.view
     }
 
-    /// The inode, for what a handle to the name only (`O_PATH`) does not allow.
+    /// The inode, for operations that a handle opened with `O_PATH` does not allow.
     ///
     /// # Errors
     /// `EBADF` for such a handle.

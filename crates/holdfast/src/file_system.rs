@@ -20,8 +20,8 @@ use crate::{Builder, Options, Stats, Store};
 ///
 /// It dereferences to its root directory. The operations on paths are methods of [`Dir`], which are
 /// named and behave as the functions of `std::fs`. There is no current directory: a relative path
-/// starts at the root. Errors are [`std::io::Error`]s with the number of the operating system
-/// ([`raw_os_error`](std::io::Error::raw_os_error)): what the kernel would answer.
+/// starts at the root. Errors are [`std::io::Error`]s with the number that the kernel would answer
+/// ([`raw_os_error`](std::io::Error::raw_os_error)).
 ///
 /// A handle acts for one [`Caller`], by default the superuser: see [`FileSystem::as_user`].
 ///
@@ -83,7 +83,7 @@ impl FileSystem {
         }
     }
 
-    /// The core, for what this library leaves out: operations on [`Node`](crate::Node)s and
+    /// The core, for features beyond this library: operations on [`Node`](crate::Node)s and
     /// [`OpenFile`](crate::OpenFile)s, options while in use, observers, `close`.
     ///
     /// ```

@@ -2,7 +2,7 @@ use std::time::SystemTime;
 
 use crate::types::{SetAttr, SetTime};
 
-/// Times to be set with `set_times`, as `std::fs::FileTimes`. What is not named stays.
+/// Times for `set_times`, as `std::fs::FileTimes`. A time that is not set stays.
 ///
 /// ```
 /// use holdfast::{FileSystem, FileTimes};
@@ -49,8 +49,7 @@ impl FileTimes {
         self
     }
 
-    /// The change to ask for; none if no time is named: that is no change at all, not even of
-    /// the time of change.
+    /// The change; `None` if no time is set: then not even the time of change moves.
     pub(crate) fn change(self) -> Option<SetAttr> {
         (self != Self::default()).then(|| SetAttr {
             atime: self.accessed,

@@ -45,42 +45,42 @@
 //! open, with all the same calls relative to it. It stays the same directory when it is moved, is
 //! not fooled by links put in its way, and reaches deeper than the longest path.
 //!
-//! # Who is asking
+//! # Callers
 //!
-//! A handle acts for one [`Caller`]: user, groups, capabilities, umask. It is the superuser until
-//! [`FileSystem::as_user`] makes a view for somebody else; permissions, ACLs, sticky directories
-//! and set-id bits then hold as they do for that user in the kernel.
+//! A handle acts for one [`Caller`]: user, groups, capabilities, umask. By default that is the
+//! superuser. [`FileSystem::as_user`] makes a handle for another user; permissions, ACLs, sticky
+//! directories and set-id bits hold for it as they do in the kernel.
 //!
-//! # Being told
+//! # Watches
 //!
-//! [`Dir::watch`] gives a [`Watcher`], which receives what inotify would tell.
+//! [`Dir::watch`] gives a [`Watcher`], which receives the events of inotify.
 //!
 //! # Limits, stores, and what lies below
 //!
 //! [`FileSystem::builder`] sets limits (`ENOSPC` beyond them) and [`Options`], those of mount(8).
-//! [`FileSystem::quota_on`] counts what each user and group has, and holds them to limits of their
-//! own (`EDQUOT`). [`FileSystem::with_store`] puts another [`Store`] than memory below.
-//! [`FileSystem::core`] is the core that front ends use: everything here is a thin layer over it.
+//! The method [`FileSystem::quota_on`] enables quotas of users and groups (`EDQUOT`).
+//! [`FileSystem::with_store`] puts another [`Store`] than memory below. [`FileSystem::core`] is the
+//! core that front ends use: everything here is a thin layer over it.
 //!
 //! # Volumes
 //!
-//! A [`Volume`] lasts: it lies in an image file or on a block device, and survives crashes.
+//! A [`Volume`] is durable: it is stored in an image file or on a block device, and survives
+//! crashes.
 //!
-//! # Its end
+//! # Ending a file system
 //!
-//! A file system in memory is gone with its last handle, file and directory
-//! ([`FileSystem::shut_down`]: on several threads).
-//! [`FileSystem::revoke`] ends one under its users: their calls fail from then on, and whatever
-//! they close gives back what it held.
+//! A file system in memory is freed with its last handle, file and directory. The method
+//! [`FileSystem::shut_down`] frees it on several threads. The method [`FileSystem::revoke`] ends a
+//! file system that is in use: all calls fail from then on, and closing a file frees its content.
 //!
 //! # Errors
 //!
-//! Every error is a [`std::io::Error`] that keeps Linux's number (one about a [`Volume`] itself is a
-//! [`VolumeError`], which also tells the reason), so that
-//! [`kind`](std::io::Error::kind) and [`raw_os_error`](std::io::Error::raw_os_error) answer as
-//! they do for the kernel's file systems. Paths share these: `ENOENT`, `ENOTDIR`, `EACCES` without
-//! permission to search, `ELOOP` after 40 symbolic links, `ENAMETOOLONG` for a path of over 4095
-//! or a name of over 255 bytes, `EINVAL` for a zero byte.
+//! Every error is a [`std::io::Error`] with Linux's number, so [`kind`](std::io::Error::kind) and
+//! [`raw_os_error`](std::io::Error::raw_os_error) answer as for the kernel's file systems. An error
+//! about a [`Volume`] itself is a [`VolumeError`], which also has the reason. All operations on
+//! paths can fail with `ENOENT`, `ENOTDIR`, and with `EACCES` without permission to search. `ELOOP`
+//! means more than 40 symbolic links, `ENAMETOOLONG` a path of over 4095 or a name of over 255
+//! bytes, `EINVAL` a NUL byte.
 
 mod archive;
 mod builder;

@@ -23,7 +23,7 @@ use crate::{FileType, Permissions};
 pub struct Metadata(Attr);
 
 impl Metadata {
-    /// What it is.
+    /// The type.
     #[must_use]
     pub fn file_type(&self) -> FileType {
         self.0.kind.into()
@@ -41,8 +41,8 @@ impl Metadata {
         self.file_type().is_file()
     }
 
-    /// A symbolic link? Only [`symlink_metadata`](crate::Dir::symlink_metadata) and
-    /// directory entries ever say so.
+    /// A symbolic link? Only metadata of [`symlink_metadata`](crate::Dir::symlink_metadata) and of
+    /// directory entries can be one.
     #[must_use]
     pub fn is_symlink(&self) -> bool {
         self.file_type().is_symlink()
@@ -133,13 +133,13 @@ impl Metadata {
         self.0.size
     }
 
-    /// Bytes that suit reading and writing.
+    /// The preferred size of reads and writes.
     #[must_use]
     pub const fn blksize(&self) -> u64 {
         4096
     }
 
-    /// Space held, in units of 512 bytes; less than the length tells of where there are holes.
+    /// Allocated space in units of 512 bytes; less than the length for a file with holes.
     #[must_use]
     pub const fn blocks(&self) -> u64 {
         self.0.blocks
@@ -181,7 +181,7 @@ impl Metadata {
         nanos(self.0.ctime)
     }
 
-    /// All of it, as the core has it.
+    /// The core's attributes.
     #[must_use]
     pub const fn attr(&self) -> &Attr {
         &self.0

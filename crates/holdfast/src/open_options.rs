@@ -1,6 +1,6 @@
 use crate::types::{Errno, OpenFlags, Result};
 
-/// How a file is to be opened, as `std::fs::OpenOptions` with its Unix extension; given to
+/// How to open a file, as `std::fs::OpenOptions` with its Unix extension; an argument of
 /// [`Dir::open_with`](crate::Dir::open_with).
 ///
 /// ```
@@ -26,7 +26,7 @@ pub struct OpenOptions {
     truncate: bool,
     create: bool,
     create_new: bool,
-    /// Flags asked for by name or number, the access mode left out.
+    /// Flags set by name or number, without the access mode.
     flags: OpenFlags,
     mode: u32,
 }
@@ -59,19 +59,19 @@ impl OpenOptions {
         self
     }
 
-    /// For writing, every write at the end, whatever other writers do?
+    /// For writing, every write at the end, also with concurrent writers?
     pub fn append(&mut self, append: bool) -> &mut Self {
         self.append = append;
         self
     }
 
-    /// Cut to nothing when opened?
+    /// Truncate to length 0 when opened?
     pub fn truncate(&mut self, truncate: bool) -> &mut Self {
         self.truncate = truncate;
         self
     }
 
-    /// Make it if it is not there?
+    /// Make it if it does not exist?
     pub fn create(&mut self, create: bool) -> &mut Self {
         self.create = create;
         self
@@ -90,8 +90,7 @@ impl OpenOptions {
     }
 
     /// More flags of open(2), by their Linux numbers (`O_NOATIME`, `O_PATH`, `O_SYNC`, ...),
-    /// replacing those that were asked for by this or the following methods. Bits of the access
-    /// mode are ignored.
+    /// replacing those set by this or the following methods. Bits of the access mode are ignored.
     pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
         let access = OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE;
         self.flags = OpenFlags::from_bits_retain(flags).difference(access);

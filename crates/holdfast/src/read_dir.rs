@@ -9,13 +9,13 @@ use crate::dir::os_str;
 use crate::types::{self, Errno, Result, is_special};
 use crate::{File, FileType, Metadata};
 
-/// Entries read at once: enough to make the cost of a call small, little to hold.
+/// Entries read at once.
 const BATCH: usize = 128;
 
 /// The entries of a directory, as `std::fs::ReadDir`; `.` and `..` are left out.
 ///
-/// Entries come in an order that lasts: names made or removed meanwhile make it neither lose nor
-/// repeat others.
+/// The order of entries is stable: concurrent creations and removals make it neither skip nor
+/// repeat other names.
 ///
 /// ```
 /// use holdfast::FileSystem;
@@ -33,7 +33,7 @@ const BATCH: usize = 128;
 pub struct ReadDir {
     dir: File,
     path: Arc<Path>,
-    /// Position behind the batch.
+    /// The cookie of the last entry in the batch.
     after: u64,
     batch: IntoIter<DirEntry>,
     ended: bool,
@@ -73,9 +73,9 @@ impl ReadDir {
             true
         });
         match listed {
-            // POSIX wants a directory that is gone to read as empty; so does glibc.
+            // A removed directory reads as empty, as POSIX and glibc want it.
             Ok(()) | Err(Errno::ENOENT) => {}
-            // What came before a failure is told first; the next call meets the failure again.
+            // Entries before a failure are returned first; the next call fails again.
             Err(_) if !batch.is_empty() => {}
             Err(error) => return Err(error),
         }
@@ -107,9 +107,9 @@ impl fmt::Debug for ReadDir {
 
 /// One entry of a directory, as `std::fs::DirEntry`.
 ///
-/// Its attributes came with it: asking for them costs nothing, and tells how they were when the
-/// entry was read. Where they could not be read the entry comes all the same, and
-/// [`metadata`](DirEntry::metadata) gives the error.
+/// Its attributes were read with it: [`metadata`](DirEntry::metadata) costs nothing, and shows them
+/// as they were then. If they could not be read, the entry is listed all the same, and `metadata`
+/// returns the error.
 #[derive(Clone)]
 pub struct DirEntry {
     directory: Arc<Path>,
@@ -120,7 +120,7 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// The path that was given to `read_dir`, with the entry's name.
+    /// The path given to `read_dir`, joined with the entry's name.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.directory.join(&self.name)
@@ -138,7 +138,7 @@ impl DirEntry {
         &self.name
     }
 
-    /// What it is; symbolic links are not followed.
+    /// The type; symbolic links are not followed.
     ///
     /// # Errors
     /// None: a result only as in the standard library.
@@ -149,7 +149,7 @@ impl DirEntry {
     /// The attributes that came with the entry; symbolic links are not followed.
     ///
     /// # Errors
-    /// What reading them met: `EIO` for an inode that the device does not give.
+    /// The error of reading them: `EIO` for an inode that the device cannot read.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.metadata.map_err(io::Error::from)
     }

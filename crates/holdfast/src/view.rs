@@ -1,4 +1,4 @@
-//! What every handle carries: which file system, and on whose behalf.
+//! A file system and a caller, which every handle has.
 
 use holdfast_core::FileSystem as Core;
 use holdfast_core::types::{Caller, Errno, Result};
@@ -11,12 +11,12 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Refuses to join handles of two file systems in one operation.
+    /// Refuses an operation on handles of two file systems.
     ///
     /// # Errors
     /// `EXDEV`, as the kernel answers across mounts.
     pub(crate) fn same_file_system(&self, other: &Self) -> Result<()> {
-        // A file system has one root in memory, so its root is its identity.
+        // A file system has one root inode in memory, which identifies it.
         if self.core.root() == other.core.root() {
             Ok(())
         } else {

@@ -1,4 +1,4 @@
-//! File systems that last: on an image file or a block device.
+//! File systems on an image file or a block device.
 
 mod builder;
 mod error;
@@ -19,9 +19,10 @@ pub use info::VolumeInfo;
 
 /// A file system on an image file or a block device. All calls of [`FileSystem`] are its own.
 ///
-/// What was done is durable after [`FileSystem::sync`] or [`File::sync_all`](crate::File::sync_all), else a
-/// few seconds later; after a crash the volume is as it was at some moment since then. It belongs to one
-/// process at a time. [`Volume::close`] ends it cleanly; a volume that is dropped tries to.
+/// Changes are durable after [`FileSystem::sync`] or [`File::sync_all`](crate::File::sync_all),
+/// else a few seconds later. After a crash the volume has a state that it had at or after that
+/// moment. It can be open in one process at a time. [`Volume::close`] ends it cleanly; dropping a
+/// volume tries to.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -42,7 +43,7 @@ pub use info::VolumeInfo;
 pub struct Volume {
     fs: FileSystem,
     store: Arc<VolumeStore>,
-    /// Is nothing left to be written: is it closed, or only read?
+    /// Is it closed, or open for reading only?
     closed: bool,
 }
 
@@ -50,13 +51,13 @@ impl Volume {
     /// Opens the volume in an image file or on a block device.
     ///
     /// # Errors
-    /// If the file is not there, holds no volume, is in use (the message names by whom), or is
-    /// damaged.
+    /// If the file does not exist, holds no volume, is damaged, or is in use (the message names the
+    /// process).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, VolumeError> {
         Self::builder().open(path)
     }
 
-    /// Opens a volume to look at it, as [`VolumeBuilder::open_read_only`].
+    /// Opens a volume for reading only, as [`VolumeBuilder::open_read_only`].
     ///
     /// # Errors
     /// As [`Volume::open`].
@@ -64,8 +65,8 @@ impl Volume {
         Self::builder().open_read_only(path)
     }
 
-    /// What a volume says of itself, without opening it: its counts are those of its last
-    /// checkpoint, and [`VolumeInfo::clean`] says whether anything came after that.
+    /// Reads the superblock of a volume, without opening it. Its counts are those of the last
+    /// checkpoint; [`VolumeInfo::clean`] is true if there were no changes after that.
     ///
     /// # Errors
     /// As [`Volume::open`].
@@ -73,15 +74,15 @@ impl Volume {
         VolumeInfo::read(path.as_ref())
     }
 
-    /// What it says of itself at this moment.
+    /// The current state of the volume.
     #[must_use]
     pub fn info(&self) -> VolumeInfo {
         VolumeInfo::of(&self.store.info())
     }
 
-    /// Lets the volume have `bytes` of its device, while it is used; an image file grows with it, a block
-    /// device must have grown already. After a crash it has the old size or the new one. Gives the
-    /// bytes that it has then.
+    /// Grows the volume to `bytes`, also while it is in use. An image file grows with it; a block
+    /// device must have grown already. After a crash it has the old size or the new one. Returns
+    /// the new size.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -100,9 +101,8 @@ impl Volume {
         Ok(self.store.grow(bytes)?)
     }
 
-    /// Tells the device which blocks are free: those within these bytes of the volume, in runs of
-    /// `least` bytes at least. An image file gives the space back to its host. Gives the bytes that were
-    /// discarded.
+    /// Discards free blocks within this range of bytes, in runs of at least `least` bytes. An image
+    /// file gives the space back to its host. Returns the discarded bytes.
     ///
     /// # Errors
     /// `EOPNOTSUPP` if the device takes no discards; `EIO`.
@@ -110,35 +110,36 @@ impl Volume {
         Ok(self.store.trim(within, least)?)
     }
 
-    /// Why nothing is written to it any more; `None` as long as it has not failed. What was durable before is there when it
-    /// is opened again.
+    /// Why the volume has failed and is not written to any more; `None` if it has not failed.
+    /// Durable changes are there when it is opened again.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.store.failure_reason()
     }
 
-    /// What stands below the file system, for those who serve it: it can be grown and trimmed there.
+    /// The store below the file system, which a mount grows and trims while it serves the file
+    /// system.
     #[must_use]
     pub fn store(&self) -> Arc<VolumeStore> {
         Arc::clone(&self.store)
     }
 
-    /// Begins with options: how to make a volume, how to open one.
+    /// Options for making and opening a volume.
     pub fn builder() -> VolumeBuilder {
         VolumeBuilder::default()
     }
 
-    /// The file system: a handle to be cloned at will. None of them works on after the volume's end.
+    /// A handle to the file system, which can be cloned. Handles fail after the volume is closed.
     #[must_use]
     pub fn file_system(&self) -> &FileSystem {
         &self.fs
     }
 
-    /// Makes everything durable and marks the volume as closed, so that the next opening has nothing to
-    /// replay.
+    /// Makes everything durable and marks the volume as closed, so that the next open has nothing
+    /// to replay.
     ///
     /// # Errors
-    /// `EIO`, `ENOSPC`: it could not be done, and the volume is as after a crash.
+    /// `EIO`, `ENOSPC`: the volume is as after a crash.
     pub fn close(mut self) -> Result<(), VolumeError> {
         self.end()
     }
@@ -149,7 +150,7 @@ impl Volume {
         }
         self.closed = true;
         let synced = self.fs.core().close();
-        // Also where that failed: a store that stopped tells why, and one that did not is closed.
+        // Also if `synced` is an error: a failed store returns its reason, and any other is closed.
         self.store.close()?;
         Ok(synced?)
     }
@@ -157,7 +158,7 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        // Nobody is left to be told; whoever must know calls `close`.
+        // A drop cannot return the error; `close` does.
         let _ = self.end();
     }
 }

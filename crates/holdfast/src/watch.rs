@@ -12,12 +12,12 @@ use crate::dir::os_str;
 use crate::types::Access;
 use crate::view::View;
 
-/// What happened to a watched inode, or to a name in a watched directory.
+/// An event of a watched inode, or of a name in a watched directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The path that was given to `watch`; in a directory with the name that the event is about.
+    /// The path given to `watch`, joined with the name in the directory if the event has one.
     pub path: PathBuf,
-    /// What happened. [`EventMask::ISDIR`]: to a directory.
+    /// The kind of event. [`EventMask::ISDIR`]: the object is a directory.
     pub mask: EventMask,
     /// Joins the two events of a rename; 0 for others.
     pub cookie: u32,
@@ -36,9 +36,9 @@ impl Event {
 /// Receives the events of one watched inode; begun by
 /// [`Dir::watch`](crate::Dir::watch), ended when dropped.
 ///
-/// Events wait in a queue of 16,384; when more come, [`EventMask::Q_OVERFLOW`] says that some are
-/// missing. [`EventMask::IGNORED`] is the last event of an inode that is gone: the iterators end
-/// behind it.
+/// The queue holds 16,384 events; [`EventMask::Q_OVERFLOW`] means that some were lost.
+/// [`EventMask::IGNORED`] is the last event of an inode that was removed: the iterators end after
+/// it.
 ///
 /// ```
 /// use holdfast::{EventMask, FileSystem};
@@ -58,7 +58,7 @@ impl Event {
 pub struct Watcher {
     watch: Watch,
     path: PathBuf,
-    /// Has `IGNORED` been received? Nothing follows it.
+    /// Has `IGNORED` been received? No event follows it.
     ended: Cell<bool>,
 }
 
@@ -83,12 +83,12 @@ impl Watcher {
         self.taken(self.watch.try_next())
     }
 
-    /// The next event, waited for as long as it takes; none once the watch has ended.
+    /// Waits for the next event; `None` once the watch has ended.
     pub fn recv(&self) -> Option<Event> {
         self.recv_timeout(Duration::MAX)
     }
 
-    /// The next event, waited for no longer than `timeout`; none also once the watch has ended.
+    /// Waits for the next event for `timeout`; `None` also once the watch has ended.
     pub fn recv_timeout(&self, timeout: Duration) -> Option<Event> {
         if self.ended.get() {
             return None;
@@ -133,7 +133,7 @@ impl IntoIterator for Watcher {
     }
 }
 
-/// The events of a [`Watcher`], waited for one after the other until the watch ends.
+/// The events of a [`Watcher`], which waits for each until the watch ends.
 #[derive(Debug)]
 pub struct Events(Watcher);
 

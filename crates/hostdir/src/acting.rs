@@ -1,11 +1,12 @@
-//! Acting as the caller of an operation, by the thread that performs it.
+//! Taking the credentials of an operation's caller for the thread that performs it.
 //!
-//! A daemon of root's acts with the file system user, group and supplementary groups of its caller, so that owners, quotas, set-group-id, and what a
-//! server on the network allows are the host's to decide. Capabilities are the caller's as well: a kernel in front that has checked permissions
-//! gives its callers all but that of passing limits. Everybody else acts as itself.
+//! A daemon of root takes the file system user, group and supplementary groups of its caller. The
+//! host then decides about owners, quotas and set-group-id, and so does a network server behind it.
+//! It also takes the caller's capabilities. A kernel in front that has checked permissions gives
+//! its callers all but `CAP_SYS_RESOURCE`. Other daemons keep their own credentials.
 //!
-//! *Invariant.* Credentials are a thread's. They are its own again when the guard is dropped, also by a panic; a thread that could not get them
-//! back would go on as somebody else, so the process ends instead.
+//! *Invariant.* Credentials belong to a thread. Dropping the guard restores them, also after a
+//! panic. If that fails, the process ends: the thread would go on as another user.
 
 use holdfast_core::types::{Caller, Caps, Result};
 use rustix::process::{Gid, getegid, geteuid, getgroups};
@@ -17,10 +18,10 @@ use std::marker::PhantomData;
 use crate::host::errno;
 use crate::sys;
 
-/// What nobody has that a kernel writes for.
+/// Capabilities that a writer on behalf of the kernel must not have.
 const BEYOND_LIMITS: CapabilitySet = CapabilitySet::FSETID.union(CapabilitySet::SYS_RESOURCE);
 
-/// What this process is.
+/// The credentials of this process.
 pub(crate) struct Own {
     uid: u32,
     gid: u32,
@@ -28,19 +29,19 @@ pub(crate) struct Own {
     capabilities: CapabilitySets,
 }
 
-/// This thread acts as a caller until this is dropped.
+/// The thread has other credentials until this is dropped.
 pub(crate) struct Acting<'o> {
     own: &'o Own,
     user: bool,
     group: bool,
     groups: bool,
     capabilities: bool,
-    /// The guard is its thread's.
+    /// The guard must stay on its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl Own {
-    /// Of the thread that opens the store: all its others are the same.
+    /// Those of the calling thread, which opens the store: all threads have the same.
     ///
     /// # Errors
     /// Those of capget(2) and getgroups(2).
@@ -59,7 +60,8 @@ impl Own {
         self.capabilities.effective.contains(needed)
     }
 
-    /// From now on this thread acts as itself, but keeps no set-id bits of files that it writes to, and passes no limits.
+    /// Keeps the thread's own credentials, without the capabilities to keep set-id bits of written
+    /// files and to pass limits.
     ///
     /// # Errors
     /// Those of capset(2).
@@ -73,7 +75,7 @@ impl Own {
         Ok(acting)
     }
 
-    /// A thread that acts as itself.
+    /// A guard that restores nothing yet.
     fn acting(&self) -> Acting<'_> {
         Acting {
             own: self,
@@ -85,13 +87,13 @@ impl Own {
         }
     }
 
-    /// From now on this thread acts as the caller.
+    /// Gives the thread the caller's credentials.
     ///
     /// # Errors
     /// `EPERM`: there is no such user here.
     pub(crate) fn act_as(&self, caller: &Caller) -> Result<Acting<'_>> {
         let mut acting = self.acting();
-        // A kernel names nobody where it writes back what is mapped.
+        // The kernel sends no user where it writes mapped pages.
         if !self.can_be_others() || caller.uid == u32::MAX {
             return Ok(acting);
         }
@@ -107,8 +109,8 @@ impl Own {
             acting.user = true;
             sys::set_fs_user(caller.uid)?;
         }
-        let lacks = CapabilitySet::from_bits_retain((Caps::all() - caller.caps).bits());
-        let effective = self.capabilities.effective - lacks;
+        let missing = CapabilitySet::from_bits_retain((Caps::all() - caller.caps).bits());
+        let effective = self.capabilities.effective - missing;
         if acting.user || effective != self.capabilities.effective {
             acting.capabilities = true;
             set_effective(self.capabilities, effective)?;
@@ -145,7 +147,7 @@ impl Acting<'_> {
 }
 
 fn set_groups(groups: &[u32]) -> Result<()> {
-    // The kernel knows no such group.
+    // `u32::MAX` is no valid group.
     let valid = groups.iter().filter(|group| **group != u32::MAX);
     let groups: Vec<Gid> = valid.map(|group| Gid::from_raw(*group)).collect();
     set_thread_groups(&groups).map_err(errno)
@@ -160,8 +162,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    /// Runs on a thread of its own: its credentials go with it.
-    fn apart(act: impl FnOnce() + Send) {
+    /// Runs `act` on another thread, which ends with its credentials.
+    fn on_its_own_thread(act: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(act).join().unwrap());
     }
 
@@ -188,7 +190,7 @@ mod tests {
             groups: vec![7, 8].into(),
             ..Caller::user(1234, 567)
         };
-        apart(|| {
+        on_its_own_thread(|| {
             let acting = own.act_as(&caller).unwrap();
             assert_eq!(owner_of_a_new_file(dir.path()), (1234, 567));
             assert_eq!(getgroups().unwrap().len(), 2);
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn what_a_kernel_writes_for_keeps_no_set_id_bits_and_passes_no_limits() {
         let own = Own::here().unwrap();
-        apart(|| {
+        on_its_own_thread(|| {
             let acting = own.act_within_limits().unwrap();
             let now = capabilities(None).unwrap().effective;
             assert!(!now.intersects(CapabilitySet::FSETID | CapabilitySet::SYS_RESOURCE));
@@ -233,7 +235,7 @@ mod tests {
             checked: true,
             ..Caller::user(1234, 567)
         };
-        apart(|| {
+        on_its_own_thread(|| {
             let _acting = own.act_as(&caller).unwrap();
             let now = capabilities(None).unwrap().effective;
             let has =

@@ -1,4 +1,5 @@
-//! Extended attributes and targets of links: by the name of the file, or by that of a descriptor, since one that only names it shows none.
+//! Extended attributes and targets of links. They are read by the path of the name or of the
+//! descriptor, because an `O_PATH` descriptor gives no attributes.
 
 use holdfast_core::store::XattrList;
 use holdfast_core::types::{Errno, Result};
@@ -7,20 +8,21 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::host::errno;
 
-/// Bytes of names or of a value that the kernel lets a file have.
+/// The kernel's limit for the names or a value of a file, in bytes.
 const MOST: usize = 64 << 10;
-/// Namespaces that a mount shows. (`system.` has things that mean nothing elsewhere, such as the lists of NFS.)
+/// Namespaces that a mount shows. Other `system.` attributes mean nothing elsewhere, such as those
+/// of NFS.
 const SHOWN: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system.posix_acl_"];
 
-/// The path that leads to what a descriptor names, whatever became of its names.
+/// A path to the inode of a descriptor, regardless of its names.
 pub(crate) fn path_of(open: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", open.as_raw_fd())
 }
 
-/// A file, as it is reached.
+/// A path to a file.
 pub(crate) struct File {
     path: Vec<u8>,
-    /// Is the path that of a descriptor, which leads to the file?
+    /// Is it the path of a descriptor, which must be followed?
     is_open: bool,
 }
 
@@ -57,7 +59,7 @@ impl File {
         }
     }
 
-    /// Has it this attribute? Not if that cannot be told.
+    /// Has it this attribute? `false` on an error.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         match self.get(name, &mut Vec::with_capacity(256)) {
             Ok(_) | Err(rustix::io::Errno::RANGE) => true,
@@ -77,7 +79,7 @@ fn names(file: &File) -> Result<Vec<Box<[u8]>>> {
         listed => listed,
     };
     match listed {
-        // Not for us, or gone meanwhile.
+        // Not permitted, or removed meanwhile.
         Err(Errno::EACCES | Errno::EPERM | Errno::ENOENT) => return Ok(Vec::new()),
         listed => listed?,
     };
@@ -105,7 +107,7 @@ pub(crate) fn all(file: &File) -> Result<XattrList> {
             got = file.get(&name, &mut value);
         }
         match got.map_err(errno) {
-            // It went meanwhile, or is not for us.
+            // Removed meanwhile, or not permitted.
             Err(Errno::ENODATA | Errno::EACCES | Errno::EPERM | Errno::EOPNOTSUPP) => {}
             got => {
                 got?;

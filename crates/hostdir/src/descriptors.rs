@@ -1,4 +1,4 @@
-//! Open descriptors, the latest used, and no more than so many.
+//! A bounded cache of open descriptors, the last used ones.
 
 use holdfast_core::types::Ino;
 use parking_lot::Mutex;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Descriptors by inode. One that is in use when it has to go is closed with its last use.
+/// Descriptors by inode. One that is removed while in use is closed with its last use.
 pub(crate) struct Descriptors {
     most: usize,
     open: Mutex<Open>,
@@ -19,12 +19,12 @@ struct Open {
     now: u64,
     /// The time of the last [`Descriptors::drop_unused`].
     dropped: u64,
-    /// To be closed, and not here: closing may wait for the host.
-    aside: Vec<Arc<OwnedFd>>,
+    /// To be closed later: close(2) may wait for the host.
+    retired: Vec<Arc<OwnedFd>>,
 }
 
 impl Descriptors {
-    /// Keeps at most so many: at least 4.
+    /// An empty cache of `most` descriptors, at least 4.
     pub(crate) fn at_most(most: usize) -> Self {
         Self {
             most: most.max(4),
@@ -41,12 +41,12 @@ impl Descriptors {
         Some(Arc::clone(found))
     }
 
-    /// Keeps this one, and closes a quarter of all if they are too many: those that were not used for longest.
+    /// Adds a descriptor. If the cache is full, closes the quarter that was not used for longest.
     pub(crate) fn keep(&self, ino: Ino, descriptor: OwnedFd) -> Arc<OwnedFd> {
         self.keep_and(ino, descriptor, |_, _| ())
     }
 
-    /// The same, and shows those that are about to be closed.
+    /// The same, and calls `show` with those that are about to be closed.
     pub(crate) fn keep_and(
         &self,
         ino: Ino,
@@ -71,7 +71,7 @@ impl Descriptors {
                     .map(|was| (ino, was)),
             );
         }
-        // With nothing locked: closing may wait for the host, as may what it is shown to.
+        // Without the lock: close(2) and `show` may wait for the host.
         for (ino, (descriptor, _)) in &closed {
             show(*ino, descriptor);
         }
@@ -79,23 +79,23 @@ impl Descriptors {
         descriptor
     }
 
-    /// The inode is not known any more: its descriptor, if there is one, is closed by the next [`tidy`](Self::tidy). Waits for nothing.
-    /// Was there one?
-    pub(crate) fn set_aside(&self, ino: Ino) -> bool {
+    /// The core has dropped the inode: removes its descriptor, for the next [`tidy`](Self::tidy) to
+    /// close. Does not wait. Was there one?
+    pub(crate) fn retire(&self, ino: Ino) -> bool {
         let mut open = self.open.lock();
         let gone = open.of.remove(&ino);
         let was_open = gone.is_some();
-        open.aside.extend(gone.map(|(descriptor, _)| descriptor));
+        open.retired.extend(gone.map(|(descriptor, _)| descriptor));
         was_open
     }
 
     /// Closes what was set aside.
     pub(crate) fn tidy(&self) {
-        let aside = std::mem::take(&mut self.open.lock().aside);
-        drop(aside);
+        let retired = std::mem::take(&mut self.open.lock().retired);
+        drop(retired);
     }
 
-    /// Closes those that were not used since this was done last. Are others left?
+    /// Closes those that were not used since the last call. Are others left?
     pub(crate) fn drop_unused(&self) -> bool {
         let mut open = self.open.lock();
         let limit = open.dropped;
@@ -105,7 +105,7 @@ impl Descriptors {
         open.dropped = open.now;
         let are_left = !open.of.is_empty();
         drop(open);
-        // Closing may wait for the host: with nothing locked.
+        // Without the lock: close(2) may wait for the host.
         drop(unused);
         are_left
     }
@@ -146,7 +146,7 @@ mod tests {
         }
         assert!(descriptors.get(Ino(100)).is_some() && descriptors.get(Ino(50)).is_none());
         let kept = descriptors.get(Ino(100)).unwrap();
-        descriptors.set_aside(Ino(100));
+        descriptors.retire(Ino(100));
         assert!(descriptors.get(Ino(100)).is_none());
         assert_eq!(Arc::strong_count(&kept), 2, "not closed yet");
         descriptors.tidy();

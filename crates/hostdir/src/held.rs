@@ -1,12 +1,18 @@
-//! Descriptors that are held because an inode could not be reached, or not be written, otherwise.
+//! Descriptors that are kept open because an inode could not be reached or written without them.
 //!
-//! *Open*: an inode that is open above, one that names it (`O_PATH`), however often it is open. *Open for writing*: one a file,
-//! however often. *Without a name*: what lost its last name by an operation from above, until the core knows it no longer; mostly
-//! that is at once. *Displaced*: what lost the name by which it was known and has others, the latest of them; a lookup of another name makes
-//! them needless. *Looked up*: while others replace names, what they led to a moment ago.
+//! - *Open*: one `O_PATH` descriptor for each inode that is open above.
+//! - *Open for writing*: one for each file that is open for writing.
+//! - *Without a name*: for an inode that lost its last name by an operation of the core, until the
+//!   core
+//!   drops it, mostly at once.
+//! - *Displaced*: for the latest inodes that lost the name they were known by and have others; a
+//!   lookup of
+//!   another name makes it needless.
+//! - *Looked up*: for inodes looked up recently, while others replace names.
 //!
-//! Of the first three there are as many as programs need. When only a reserve is left for all else, files are no longer
-//! opened for writing (`ENFILE`); what is opened for reading is then reached by its name, or by its handle.
+//! Programs decide the number of the first three. When only a reserve of descriptors is left, files
+//! are no longer opened for writing (`ENFILE`). A file opened for reading is then reached by its
+//! name or handle.
 
 use holdfast_core::types::{Errno, Ino, Result};
 use parking_lot::Mutex;
@@ -17,21 +23,21 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::descriptors::Descriptors;
 
-/// Descriptors that are left for all else.
+/// Descriptors reserved for other uses.
 const RESERVE: u64 = 256;
-/// Displaced inodes that are reached all the same, at most.
+/// Most displaced inodes.
 const DISPLACED: usize = 64;
-/// Inodes that were looked up, at most: more than there are between a lookup and the open that follows it.
+/// Most looked up inodes: more than there are between a lookup and its open.
 const LOOKED_UP: usize = 1024;
-/// Where this process may have few descriptors: so much of them.
+/// Their share, if this process may have few descriptors.
 const LOOKED_UP_SHARE: u64 = 8;
 
 /// An inode that is open above.
 #[derive(Default)]
 struct Open {
-    /// Names the inode. `None`: it is open for writing only, or there was no room.
+    /// An `O_PATH` descriptor. `None`: it is open for writing only, or there was no room.
     named: Option<Arc<OwnedFd>>,
-    /// Open for reading with the opener's credentials, by which the host decides what it contains.
+    /// Opened for reading with the opener's credentials, if the host bases the content on these.
     reader: Option<Arc<OwnedFd>>,
     /// How often it is open, for reading or writing.
     count: u64,
@@ -51,7 +57,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// This process may have so many descriptors, of which so many are used for other things.
+    /// `all`: the limit of this process. `others`: those used elsewhere.
     pub(crate) fn new(all: u64, others: usize) -> Self {
         let share = usize::try_from(all / LOOKED_UP_SHARE);
         let looked_up = LOOKED_UP.min(share.unwrap_or(LOOKED_UP));
@@ -66,13 +72,13 @@ impl Held {
         }
     }
 
-    /// Is there room for one more?
+    /// Is there room for another one?
     pub(crate) fn has_room(&self) -> bool {
-        // Relaxed: the reserve is larger than what threads can be late by.
+        // Relaxed: the reserve is larger than the error.
         self.used.load(Relaxed) + self.nameless.len() < self.most
     }
 
-    /// The same, for a file that is to be written.
+    /// The same for opening a file for writing.
     ///
     /// # Errors
     /// `ENFILE`.
@@ -83,13 +89,14 @@ impl Held {
         }
     }
 
-    /// A file that is open for writing.
+    /// The descriptor of a file that is open for writing.
     pub(crate) fn writer(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
         self.open.lock().get(&ino)?.writer.clone()
     }
 
-    /// An inode that is open is opened once more, for writing if `writes`. Is it, and so that nothing else is needed?
-    pub(crate) fn open_again(&self, ino: Ino, writes: bool) -> bool {
+    /// Counts another open of an open inode, for writing if `writes`. `false`: it needs a
+    /// descriptor.
+    pub(crate) fn count_open(&self, ino: Ino, writes: bool) -> bool {
         let mut table = self.open.lock();
         let Some(open) = table.get_mut(&ino) else {
             return false;
@@ -106,7 +113,8 @@ impl Held {
         is_there
     }
 
-    /// An inode was opened, for writing by this descriptor if `writes`. `None`: there was no room for one that names it.
+    /// Counts an open, and stores its descriptor. `None`: there was no room for an `O_PATH`
+    /// descriptor.
     pub(crate) fn opened(&self, ino: Ino, descriptor: Option<Arc<OwnedFd>>, writes: bool) {
         let mut table = self.open.lock();
         let open = table.entry(ino).or_default();
@@ -116,7 +124,7 @@ impl Held {
             true => &mut open.writer,
             false => &mut open.named,
         };
-        // Else another thread was faster; this descriptor is closed with nothing locked.
+        // Otherwise another thread stored one first; this one is closed without the lock.
         let mut rest = descriptor;
         if slot.is_none() {
             *slot = rest.take();
@@ -126,7 +134,7 @@ impl Held {
         drop(rest);
     }
 
-    /// One opening ends; with the last one its descriptor is closed, which may wait for the host.
+    /// Counts a close. The last one closes the descriptors, which may wait for the host.
     pub(crate) fn close(&self, ino: Ino, writes: bool) {
         let mut table = self.open.lock();
         let Some(open) = table.get_mut(&ino) else {
@@ -151,7 +159,7 @@ impl Held {
         drop(closed);
     }
 
-    /// An inode that was opened is read by this descriptor, as long as it is open.
+    /// Stores the descriptor that an open inode is read by.
     pub(crate) fn read_by(&self, ino: Ino, descriptor: OwnedFd) {
         let mut rest = Some(Arc::new(descriptor));
         let mut table = self.open.lock();
@@ -165,37 +173,37 @@ impl Held {
         drop(rest);
     }
 
-    /// What an inode that is open is read by, if it is not to be opened again for that.
+    /// The descriptor that an open inode must be read by, if there is one.
     pub(crate) fn reader(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
         self.open.lock().get(&ino)?.reader.clone()
     }
 
-    /// An inode has lost its last name, or has never had one.
+    /// Keeps an inode without a name.
     pub(crate) fn lost_last(&self, ino: Ino, descriptor: OwnedFd) {
         self.nameless.keep(ino, descriptor);
     }
 
-    /// An inode has lost the name by which it was known.
+    /// Keeps an inode that lost the name it was known by.
     pub(crate) fn lost_one(&self, ino: Ino, descriptor: OwnedFd) {
         self.displaced.keep(ino, descriptor);
     }
 
-    /// An inode was looked up, and may lose its name before it is used.
+    /// Keeps an inode that was looked up, and may lose its name before its use.
     pub(crate) fn looked_up(&self, ino: Ino, descriptor: OwnedFd) {
         self.looked_up.keep(ino, descriptor);
     }
 
-    /// An inode without names got one.
+    /// An inode without names was given one.
     pub(crate) fn named(&self, ino: Ino) {
-        self.nameless.set_aside(ino);
+        self.nameless.retire(ino);
     }
 
-    /// What has no name.
+    /// The descriptor of an inode without names.
     pub(crate) fn nameless(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
         self.nameless.get(ino)
     }
 
-    /// A descriptor of an inode, whatever became of its names.
+    /// A descriptor of an inode, regardless of its names.
     pub(crate) fn get(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
         let open = {
             let table = self.open.lock();
@@ -207,11 +215,12 @@ impl Held {
         open.or_else(|| self.looked_up.get(ino))
     }
 
-    /// The core has let an inode go. Waits for nothing. Is there now a file without names to be closed, so that the host frees its space?
+    /// The core has dropped an inode. Does not wait. Must a file be closed, so that the host frees
+    /// its space?
     pub(crate) fn forget(&self, ino: Ino) -> bool {
-        self.displaced.set_aside(ino);
-        let looked_up = self.looked_up.set_aside(ino);
-        self.nameless.set_aside(ino) || looked_up
+        self.displaced.retire(ino);
+        let looked_up = self.looked_up.retire(ino);
+        self.nameless.retire(ino) || looked_up
     }
 
     /// Closes what was set aside.
@@ -221,7 +230,7 @@ impl Held {
         self.looked_up.tidy();
     }
 
-    /// Closes those that were looked up and not used since this was done last. Are there others?
+    /// Closes those that were looked up and not used since the last call. Are others left?
     pub(crate) fn drop_looked_up(&self) -> bool {
         self.looked_up.drop_unused()
     }
@@ -246,10 +255,10 @@ mod tests {
     fn a_file_is_closed_with_its_last_opening() {
         for writes in [false, true] {
             let held = Held::new(10_000, 0);
-            assert!(!held.open_again(Ino(2), writes));
+            assert!(!held.count_open(Ino(2), writes));
             let first = opened(&held, 2, writes);
-            assert!(held.open_again(Ino(2), writes));
-            // Another thread was faster: it is closed.
+            assert!(held.count_open(Ino(2), writes));
+            // As if another thread was first: it is closed.
             assert_eq!(Arc::strong_count(&opened(&held, 2, writes)), 1);
             held.close(Ino(2), writes);
             held.close(Ino(2), writes);
@@ -266,7 +275,7 @@ mod tests {
     fn a_file_that_is_read_stays_when_its_writer_closes_it_and_the_writers_descriptor_does_not() {
         let held = Held::new(10_000, 0);
         let writer = opened(&held, 2, true);
-        assert!(!held.open_again(Ino(2), false), "it needs one of its own");
+        assert!(!held.count_open(Ino(2), false), "it needs one of its own");
         opened(&held, 2, false);
         held.close(Ino(2), true);
         assert_eq!(Arc::strong_count(&writer), 1);

@@ -1,9 +1,10 @@
-//! The directory of the host: opened once, and never left.
+//! The directory of the host, and how inodes below it are reached.
 //!
-//! The root is open as long as this is. A directory below is reached from the nearest one that is open, name by name;
-//! a file, by its name in its directory. What is open above is reached by the descriptor that is [held](crate::held) for it, and what has moved by
-//! others' hands by one that happens to be open, or by its handle. The way never leads through a symbolic link, upwards, or onto another mount,
-//! and what is found at its end must be what was there before.
+//! The root stays open. A directory below is reached from the nearest open one, name by name, and a
+//! file by its name in its directory. An inode that is open above is reached by its
+//! [held](crate::held) descriptor. One that others have moved is reached by a cached descriptor, or
+//! by its handle. A walk never leads through a symbolic link, upwards, or onto another mount, and
+//! compares the identity of what it finds.
 
 use holdfast_core::store::InodeRecord;
 use holdfast_core::types::{Errno, FileType, Ino, Result};
@@ -21,36 +22,40 @@ use crate::acting::Own;
 use crate::attributes::{self, File};
 use crate::descriptors::Descriptors;
 use crate::held::Held;
-use crate::identity::{HostNumber, Identity, is_settled, kind, time};
+use crate::identity::{HostNumber, Identity, is_settled_since, kind, time};
 use crate::numbers::Numbers;
 use crate::one_name::open_name;
-use crate::places::Places;
+use crate::places::{Place, Places};
 use crate::record::record;
 use crate::sys::Handle;
-use crate::told::Told;
+use crate::watcher::Watcher;
 
-/// For so many directories a file is open at most.
+/// Cached directories for each cached file.
 const DIRECTORIES_A_FILE: usize = 4;
 
-/// Below which the limit of open files is not enough for those.
+/// With a smaller limit of open files fewer are cached.
 const DESCRIPTORS: u64 = 4096;
 
-/// So long the host keeps the space of a file without names that nobody uses any more, if nothing else is done.
+/// Delay until an unused file without names is closed and its space freed, if no operation does so
+/// first.
 const SOON: Duration = Duration::from_millis(50);
-/// So long what is looked up is held after an inode had gone that was to be used, and at least so long after that lookup.
+/// After an inode was found to be gone, lookups are held for this long; and each looked up inode
+/// for at least as long.
 const HOLDING: Duration = Duration::from_secs(1);
-/// What a thread needs that closes descriptors.
+/// Stack of the closing thread.
 const CLOSER_STACK: usize = 64 << 10;
 
-/// What is asked of a file. A kernel keeps the time of birth of a FUSE host's file for no time at all: each stat would be one request more.
+/// Fields requested by statx(2). The kernel does not cache the time of birth of a FUSE host's file,
+/// so it would cost another request.
 const ASKED_SERVED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::MNT_ID);
 const ASKED: StatxFlags = ASKED_SERVED.union(StatxFlags::BTIME);
 
-/// File systems in which the number that a listing tells need not be that of the file: they are of several devices (overlayfs, btrfs,
-/// bcachefs).
+/// File systems of several devices (overlayfs, btrfs, bcachefs): the number in a listing need not
+/// be that of the file.
 const OF_SEVERAL_DEVICES: [u64; 3] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e];
-/// File systems of which the files have content of which their sizes say nothing: procfs, sysfs, debugfs, tracefs, securityfs, cgroup, cgroup2,
-/// configfs, the filter of bpf(2), selinuxfs, smackfs, binfmt_misc, nfsd, rpc_pipefs, fusectl, resctrl.
+/// File systems with files of size 0 that have content: procfs, sysfs, debugfs, tracefs,
+/// securityfs, cgroup, cgroup2, configfs, the file system of bpf(2), selinuxfs, smackfs,
+/// binfmt_misc, nfsd, rpc_pipefs, fusectl, resctrl.
 const WITHOUT_SIZES: [u64; 16] = [
     0x9fa0,
     0x6265_6572,
@@ -69,39 +74,39 @@ const WITHOUT_SIZES: [u64; 16] = [
     0x6573_5543,
     0x0765_5821,
 ];
-/// One with a server that tells what it likes: FUSE.
+/// FUSE: its server may report anything.
 const SERVED: u64 = 0x6573_5546;
 
 pub(crate) struct Host {
     root: OwnedFd,
     root_is: Identity,
-    /// What is asked of each file: the same of all, so that identities compare.
+    /// Fields requested of each file: always the same, so that identities compare.
     asked: StatxFlags,
-    /// The mount that the root lies on, where the kernel tells.
+    /// The mount of the root, if the kernel reports it.
     mount: Option<u64>,
-    /// Are the numbers that a listing tells those of the files? `None`: some are compared.
+    /// Are the numbers in listings those of the files? `None`: a sample is compared.
     pub(crate) trusts_listings: Option<bool>,
-    /// Do sizes of files tell how much is in them? `None`: but that of 0.
+    /// Are sizes the length of the content? `None`: except size 0.
     tells_sizes: Option<bool>,
-    /// Does it have extended attributes? Until it says that it has not.
+    /// Does it have extended attributes? `true` until it reports otherwise.
     has_xattrs: AtomicBool,
     pub(crate) numbers: Numbers,
     pub(crate) places: Places,
     directories: Descriptors,
     files: Descriptors,
     pub(crate) held: Held,
-    /// What this process is, which acts as others.
+    /// Credentials of this process.
     pub(crate) own: Own,
-    /// Is a thread about to close what was let go?
+    /// Is a thread about to close dropped inodes?
     closes: AtomicBool,
-    /// And one what was looked up?
+    /// Is one about to close looked up inodes?
     closes_looked_up: AtomicBool,
-    /// When an inode that was to be used had gone last.
+    /// When an inode was last found to be gone.
     gone: Mutex<Option<Instant>>,
-    /// The root, if what is on its mount can be opened by its handle.
+    /// The root, if inodes of its mount can be opened by handle.
     handles: Option<OwnedFd>,
-    /// What hears of changes by others.
-    pub(crate) told: Option<Told>,
+    /// Notifications of changes by others.
+    pub(crate) watcher: Option<Watcher>,
 }
 
 /// An inode that is open; `None`: the root.
@@ -125,14 +130,14 @@ pub(crate) fn errno(error: rustix::io::Errno) -> Errno {
 }
 
 impl Host {
-    /// `hears`: changes by others are wanted to be told, if that is possible.
+    /// `hears`: watch for changes by others, if possible.
     ///
     /// # Errors
     /// Those of open(2); `ENOTDIR`.
     pub(crate) fn open(path: &Path, directories: usize, hears: bool) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty()).map_err(errno)?;
-        // One that does not say what it is may be anything.
+        // An unknown type is treated as FUSE.
         let of = fstatfs(&root).map_or(SERVED, |of| of.f_type.cast_unsigned());
         let asked = match of {
             SERVED => ASKED_SERVED,
@@ -167,8 +172,8 @@ impl Host {
             closes_looked_up: AtomicBool::new(false),
             gone: Mutex::default(),
             handles: opens_handles(root.as_fd()),
-            // Without it answers hold for a shorter time.
-            told: hears.then(|| Told::of(of).ok().flatten()).flatten(),
+            // Without it answers are valid for a shorter time.
+            watcher: hears.then(|| Watcher::of(of).ok().flatten()).flatten(),
             root,
         })
     }
@@ -178,7 +183,7 @@ impl Host {
         self.root.as_fd()
     }
 
-    /// What the host tells of an inode that is open.
+    /// statx(2) of an open inode.
     ///
     /// # Errors
     /// Those of statx(2).
@@ -186,12 +191,12 @@ impl Host {
         stat_of(file, self.asked)
     }
 
-    /// May a file of this size have other content than that says?
+    /// May the content of a file of this size have another length?
     pub(crate) fn has_no_size(&self, size: u64) -> bool {
         !self.tells_sizes.unwrap_or(size > 0)
     }
 
-    /// What is known of the root.
+    /// The root.
     pub(crate) fn stat_root(&self) -> Result<Found> {
         Ok(Found {
             stat: self.stat(self.root())?,
@@ -200,10 +205,11 @@ impl Host {
         })
     }
 
-    /// Does `act` with an open directory.
+    /// Calls `act` with an open directory.
     ///
     /// # Errors
-    /// `ESTALE`: it is not known, or no longer where it was. `EXDEV`: it is another mount's. Those of openat2(2).
+    /// `ESTALE`: it is not known, or no longer where it was. `EXDEV`: it is another mount's. Those
+    /// of openat2(2).
     pub(crate) fn in_directory<R>(
         &self,
         dir: Ino,
@@ -215,7 +221,7 @@ impl Host {
         act(self.directory(dir)?.as_fd())
     }
 
-    /// A directory that stays open as long as this is there.
+    /// A directory that stays open while the result exists.
     ///
     /// # Errors
     /// As [`in_directory`](Self::in_directory).
@@ -226,7 +232,7 @@ impl Host {
         }
     }
 
-    /// An inode that the core knows, wherever it is, as a descriptor that names it, with what the host tells of it.
+    /// An `O_PATH` descriptor of an inode that the core knows, and its statx(2).
     ///
     /// # Errors
     /// `ESTALE`: it is not known, or has gone. Those of openat2(2).
@@ -244,10 +250,7 @@ impl Host {
 
     fn pin_named(&self, ino: Ino) -> Result<(Opened, Statx)> {
         let place = self.places.get(ino).ok_or_else(|| self.has_gone())?;
-        let found = self.in_directory(place.parent, |dir| {
-            self.find_below(dir, &place.name, OFlags::PATH, &place.is)
-        });
-        match found {
+        match self.by_name(&place) {
             Ok((open, stat)) => Ok((Opened(Some(Arc::new(open))), stat)),
             Err(Errno::ESTALE | Errno::ENOENT) => {
                 let open = self.reach(ino, &place.is).ok_or_else(|| self.has_gone())?;
@@ -258,18 +261,22 @@ impl Host {
         }
     }
 
-    /// Does the name of an inode lead to it? Of a file without names some hosts say that it has one, and of all files some say that they have none.
+    /// Does the name of an inode lead to it? Link counts are not reliable: some hosts report 1 for
+    /// a file without names, and some 0 for all files.
     pub(crate) fn is_named(&self, ino: Ino) -> bool {
         let Some(place) = self.places.get(ino) else {
             return ino == Ino::ROOT;
         };
-        let found = self.in_directory(place.parent, |dir| {
-            self.find_below(dir, &place.name, OFlags::PATH, &place.is)
-        });
-        found.is_ok()
+        self.by_name(&place).is_ok()
     }
 
-    /// An inode that its name does not lead to any more: by a descriptor that is there, or by its handle.
+    fn by_name(&self, place: &Place) -> Result<(OwnedFd, Statx)> {
+        self.in_directory(place.parent, |dir| {
+            self.find_below(dir, &place.name, OFlags::PATH, &place.is)
+        })
+    }
+
+    /// An inode that its name does not lead to any more: by a cached descriptor, or by its handle.
     pub(crate) fn reach(&self, ino: Ino, is: &Identity) -> Option<Arc<OwnedFd>> {
         let open = self.held.get(ino).or_else(|| self.files.get(ino));
         let open = open.or_else(|| self.directories.get(ino));
@@ -283,27 +290,28 @@ impl Host {
         (Identity::of(&stat) == *is).then_some(open)
     }
 
-    /// An inode will be reached by its handle if its name does not lead to it, since no descriptor of it is left open.
+    /// Stores the handle of an inode before its last descriptor is closed, in case its name
+    /// changes.
     pub(crate) fn note_handle(&self, ino: Ino, open: BorrowedFd<'_>) {
         if self.handles.is_some() {
             self.places.note_handle(ino, Handle::of(open));
         }
     }
 
-    /// An inode that was to be used is not there any more: others remove or replace names. So what is looked up is held for a while, until it is
-    /// used.
+    /// An inode was found to be gone: others remove or replace names. So lookups are held for a
+    /// while, until they are used.
     pub(crate) fn has_gone(&self) -> Errno {
         *self.gone.lock() = Some(Instant::now());
         Errno::ESTALE
     }
 
-    /// Is what is looked up held?
+    /// Are looked up inodes held?
     pub(crate) fn holds_looked_up(&self) -> bool {
         let gone = *self.gone.lock();
         gone.is_some_and(|gone| gone.elapsed() < HOLDING)
     }
 
-    /// A descriptor that names an inode, and is not the one by which it is written. `None`: of the root.
+    /// An `O_PATH` descriptor of an inode, not the one it is written by. `None`: of the root.
     ///
     /// # Errors
     /// As [`pin`](Self::pin).
@@ -318,7 +326,7 @@ impl Host {
         }
     }
 
-    /// What is known of an inode that has lost its last name by an operation from above, or has none yet.
+    /// statx(2) of an inode that lost its last name by an operation of the core, or has none yet.
     pub(crate) fn stat_nameless(&self, ino: Ino) -> Result<Option<Statx>> {
         let open = self.held.nameless(ino);
         open.map(|open| self.stat(open.as_fd())).transpose()
@@ -339,7 +347,7 @@ impl Host {
             way.push((at, place));
             at = parent;
             if way.len() > u16::MAX.into() {
-                // Places that were noted at different times can make a circle.
+                // Places stored at different times can form a circle.
                 return Err(Errno::ESTALE);
             }
         };
@@ -355,7 +363,7 @@ impl Host {
         open.ok_or(Errno::ESTALE)
     }
 
-    /// A directory that is not where it was, or one above it.
+    /// A directory that was moved, itself or one above it.
     fn moved_directory(&self, dir: Ino) -> Result<Arc<OwnedFd>> {
         let place = self.places.get(dir);
         let found = place.and_then(|place| self.by_handle(dir, &place.is));
@@ -363,13 +371,13 @@ impl Host {
         Ok(self.keep_directory(dir, found))
     }
 
-    /// The latest stay open, and others have a handle from then on.
+    /// Caches an open directory. A handle is stored for those that are closed instead.
     fn keep_directory(&self, dir: Ino, open: OwnedFd) -> Arc<OwnedFd> {
         let closed = |dir, open: &OwnedFd| self.note_handle(dir, open.as_fd());
         self.directories.keep_and(dir, open, closed)
     }
 
-    /// Opens a name of a directory, if it is still this file's, with what the host tells of it.
+    /// Opens a name of a directory if it still is this file, with its statx(2).
     fn find_below(
         &self,
         dir: BorrowedFd<'_>,
@@ -379,7 +387,7 @@ impl Host {
     ) -> Result<(OwnedFd, Statx)> {
         let opened = open_name(dir, name, flags, Mode::empty());
         let opened = opened.map_err(|error| match error {
-            // Something else has its name, or nothing.
+            // The name belongs to another file, or to none.
             Errno::ENOENT | Errno::ELOOP | Errno::ENOTDIR => Errno::ESTALE,
             error => error,
         })?;
@@ -398,7 +406,7 @@ impl Host {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         self.in_directory(dir, |dir| {
             let open = |flags| openat(dir, ".", flags, Mode::empty());
-            // As with files: what this side reads is not what moves access times.
+            // As with files: reads by this process must not update access times.
             match open(flags | OFlags::NOATIME) {
                 Err(rustix::io::Errno::PERM) => open(flags).map_err(errno),
                 opened => opened.map_err(errno),
@@ -406,7 +414,7 @@ impl Host {
         })
     }
 
-    /// A regular file, open for reading; some stay open. It can be read as long as it is, whatever becomes of its name.
+    /// A regular file, open for reading and cached. It can be read regardless of its name.
     ///
     /// # Errors
     /// As [`pin`](Self::pin); those of open(2).
@@ -425,7 +433,7 @@ impl Host {
         }
         let named = pinned.get(self);
         let opened = match reopen(named, OFlags::RDONLY | OFlags::NOATIME) {
-            // Of others' files that is not for everybody.
+            // `O_NOATIME` takes ownership.
             Err(Errno::EPERM) => reopen(named, OFlags::RDONLY)?,
             opened => opened?,
         };
@@ -445,7 +453,8 @@ impl Host {
         let is = Identity::of(&stat);
         let mounted_over = mount(&stat) != self.mount;
         let number = match mounted_over.then(|| listed_number(dir, name)).transpose()? {
-            // Its own number can be that of any file here: it has the one of what it hides.
+            // Its number may be that of a file here, so it is given the number of the covered
+            // inode.
             Some(Some(number)) => HostNumber {
                 device: self.root_is.host.device,
                 number,
@@ -456,7 +465,7 @@ impl Host {
         Ok(Some(Found { stat, is, ino }))
     }
 
-    /// The record of what a name of a directory leads to, of which the place is noted. `None`: there is no such name.
+    /// The record of a name of a directory; stores the place. `None`: there is no such name.
     ///
     /// # Errors
     /// Those of statx(2) and listxattr(2).
@@ -472,11 +481,11 @@ impl Host {
         };
         self.places.note(file.ino, dir, name, file.is);
         let named = || File::named(at, name);
-        let has = xattrs && self.has_attributes_of(file.ino, &file.stat, named)?;
-        Ok(Some(record(file.ino, dir, &file.stat, has)))
+        self.record(file.ino, dir, &file.stat, xattrs, named)
+            .map(Some)
     }
 
-    /// The same, and what was found stays within reach for a moment, whatever becomes of the name.
+    /// The same, and keeps the inode open for a moment, regardless of its name.
     ///
     /// # Errors
     /// The same.
@@ -489,9 +498,9 @@ impl Host {
     ) -> Result<Option<InodeRecord>> {
         let open = match open_name(at, name, OFlags::PATH, Mode::empty()) {
             Ok(open) => open,
-            // What is told is held, so a name that comes meanwhile is not told of.
+            // A result must be held, so a name that appears meanwhile is not returned.
             Err(Errno::ENOENT) => return Ok(None),
-            // It may be another mount's.
+            // It may be another mount.
             Err(_) => return self.tell(at, dir, name, xattrs),
         };
         let stat = self.stat(open.as_fd())?;
@@ -499,17 +508,34 @@ impl Host {
         let ino = self.number(is.host, &is);
         self.places.note(ino, dir, name, is);
         let opened = || File::open(open.as_fd());
-        let has = xattrs && self.has_attributes_of(ino, &stat, opened)?;
+        let record = self.record(ino, dir, &stat, xattrs, opened)?;
         self.held.looked_up(ino, open);
         self.close_looked_up();
-        Ok(Some(record(ino, dir, &stat, has)))
+        Ok(Some(record))
     }
 
-    /// Has a file of which the place is known, and of which this was just told, extended attributes that are shown?
+    /// The record of an inode, with extended attributes if `xattrs`. Its place is known, and `stat`
+    /// is new.
     ///
     /// # Errors
     /// Those of listxattr(2).
-    pub(crate) fn has_attributes_of(
+    pub(crate) fn record(
+        &self,
+        ino: Ino,
+        parent: Ino,
+        stat: &Statx,
+        xattrs: bool,
+        file: impl FnOnce() -> File,
+    ) -> Result<InodeRecord> {
+        let has = xattrs && self.has_attributes_of(ino, stat, file)?;
+        Ok(record(ino, parent, stat, has))
+    }
+
+    /// Has a file extended attributes that are shown? Its place is known, and `stat` is new.
+    ///
+    /// # Errors
+    /// Those of listxattr(2).
+    fn has_attributes_of(
         &self,
         ino: Ino,
         stat: &Statx,
@@ -519,8 +545,8 @@ impl Host {
         if let Some(has) = self.places.has_xattrs(ino, ctime) {
             return Ok(has);
         }
-        // From before it is asked.
-        let is_settled = is_settled(mtime, ctime);
+        // Computed before the call.
+        let is_settled = is_settled_since(mtime, ctime, Instant::now());
         let has = self.has_attributes(file)?;
         if is_settled {
             self.places.note_xattrs(ino, ctime, has);
@@ -541,17 +567,17 @@ impl Host {
                 self.has_xattrs.store(false, Relaxed);
                 Ok(false)
             }
-            told => told,
+            watcher => watcher,
         }
     }
 
-    /// May a file have any?
+    /// May a file have extended attributes?
     pub(crate) fn may_have_attributes(&self) -> bool {
-        // Relaxed: a thread that sees it late asks once more.
+        // Relaxed: a late thread only makes one more call.
         self.has_xattrs.load(Relaxed)
     }
 
-    /// The number of a file, which is not that of another one that is known.
+    /// The number of a file, different from that of any other known file.
     pub(crate) fn number(&self, host: HostNumber, is: &Identity) -> Ino {
         let mut ino = self.numbers.of(host);
         while let Some(known) = self.places.get(ino)
@@ -563,7 +589,7 @@ impl Host {
         ino
     }
 
-    /// The number that a listing of a directory tells for a file of the root's device.
+    /// The number for a listed file of the root's device.
     pub(crate) fn listed(&self, number: u64) -> Ino {
         self.numbers.of(HostNumber {
             device: self.root_is.host.device,
@@ -571,7 +597,7 @@ impl Host {
         })
     }
 
-    /// Closes what was open of inodes that are not known any more.
+    /// Closes descriptors of dropped inodes.
     pub(crate) fn tidy(&self) {
         self.files.tidy();
         self.directories.tidy();
@@ -579,12 +605,12 @@ impl Host {
         self.sweep();
     }
 
-    /// The core has let an inode go. Waits for nothing.
+    /// The core has dropped an inode. Does not wait.
     pub(crate) fn forget(self: &Arc<Self>, ino: Ino) {
         self.places.forget(ino);
         self.count_let_go();
-        self.files.set_aside(ino);
-        self.directories.set_aside(ino);
+        self.files.retire(ino);
+        self.directories.retire(ino);
         if self.held.forget(ino) {
             self.close_soon(&self.closes, SOON, |host| {
                 host.closes.store(false, Relaxed);
@@ -593,7 +619,7 @@ impl Host {
         }
     }
 
-    /// What was looked up is closed when it was not used for a while.
+    /// Schedules the close of looked up inodes that were not used for a while.
     fn close_looked_up(self: &Arc<Self>) {
         self.close_soon(&self.closes_looked_up, HOLDING, |host| {
             host.closes_looked_up.store(false, Relaxed);
@@ -603,14 +629,15 @@ impl Host {
         });
     }
 
-    /// Has a thread close something after a while, unless `flag` says that there is one.
+    /// Starts a thread that calls `close` after a while, unless `flag` says that there is one.
     fn close_soon(
         self: &Arc<Self>,
         flag: &AtomicBool,
         after: Duration,
         close: impl FnOnce(&Arc<Self>) + Send + 'static,
     ) {
-        // Relaxed: a flag, beside which nothing is told. What is to be closed after it was lowered raises it again.
+        // Relaxed: the flag guards no data. What is to be closed after it was cleared sets it
+        // again.
         if flag.swap(true, Relaxed) {
             return;
         }
@@ -621,13 +648,13 @@ impl Host {
             close(&host);
         });
         if started.is_err() {
-            // A later operation closes it.
+            // A later operation closes the descriptors.
             flag.store(false, Relaxed);
         }
     }
 }
 
-/// The root, open for what is to be opened by its handle. `None`: this process may not, or the file system has no handles.
+/// The root, for opening by handle. `None`: not permitted, or the file system has no handles.
 fn opens_handles(root: BorrowedFd<'_>) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let on = openat(root, ".", flags, Mode::empty()).ok()?;
@@ -635,7 +662,7 @@ fn opens_handles(root: BorrowedFd<'_>) -> Option<OwnedFd> {
     handle.open(on.as_fd()).is_ok().then_some(on)
 }
 
-/// Opens what a descriptor names.
+/// Opens the inode of a descriptor again.
 ///
 /// # Errors
 /// Those of open(2).
@@ -649,11 +676,11 @@ fn stat_of(file: BorrowedFd<'_>, asked: StatxFlags) -> Result<Statx> {
 }
 
 fn mount(stat: &Statx) -> Option<u64> {
-    let told = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-    told.then_some(stat.stx_mnt_id)
+    let watcher = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    watcher.then_some(stat.stx_mnt_id)
 }
 
-/// The number that a directory has for a name, whatever is mounted there.
+/// The number in a directory for a name, regardless of mounts.
 fn listed_number(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listing = openat(dir, ".", flags, Mode::empty()).map_err(errno)?;
@@ -667,7 +694,7 @@ fn listed_number(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>> {
     Ok(found)
 }
 
-/// How many descriptors this process may have open, after the limit was raised as far as it goes.
+/// The limit of open descriptors, after it was raised as far as possible.
 fn descriptors() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

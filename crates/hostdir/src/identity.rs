@@ -1,28 +1,29 @@
-//! What tells one file of the host from another.
+//! Identity of a file of the host.
 
 use holdfast_core::types::{FileType, Time};
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Times of a host move in steps that are not longer than this; where they have whole seconds, than that.
+/// Largest granularity of a host's times; and that of a host with whole seconds.
 const GRAIN: Duration = Duration::from_millis(20);
 const COARSE_GRAIN: Duration = Duration::from_secs(2);
 const NANOS: u64 = 1_000_000_000;
 
-/// A file of the host by device and number, as long as it lives.
+/// A file of the host by device and number, unique while it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HostNumber {
     pub(crate) device: (u32, u32),
     pub(crate) number: u64,
 }
 
-/// The same, over a longer time: a host gives the number of a file that is gone to another, which was born later.
+/// The same over a longer time: a host reuses the number of a removed file for one with a later
+/// birth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) host: HostNumber,
     pub(crate) kind: FileType,
-    /// `None`: the host does not say.
-    pub(crate) birth: Option<Time>,
+    /// `None`: unknown.
+    pub(crate) btime: Option<Time>,
 }
 
 impl Identity {
@@ -30,14 +31,14 @@ impl Identity {
         Self {
             host: HostNumber::of(stat),
             kind: kind(stat),
-            birth: birth(stat),
+            btime: btime(stat),
         }
     }
 
-    /// The same number of the host, and no file that there is.
+    /// The same number, and an identity of no file.
     pub(crate) fn of_none(self) -> Self {
         Self {
-            birth: Some(Time::new(i64::MIN, 0)),
+            btime: Some(Time::new(i64::MIN, 0)),
             ..self
         }
     }
@@ -53,31 +54,24 @@ impl HostNumber {
 }
 
 pub(crate) fn kind(stat: &Statx) -> FileType {
-    // A host has no other types than these.
+    // A host has no other types.
     FileType::from_mode(u32::from(stat.stx_mode)).unwrap_or(FileType::Regular)
 }
 
-pub(crate) fn birth(stat: &Statx) -> Option<Time> {
-    let told = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
-    told.then(|| time(stat.stx_btime))
+pub(crate) fn btime(stat: &Statx) -> Option<Time> {
+    let reported = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+    reported.then(|| time(stat.stx_btime))
 }
 
 pub(crate) fn time(time: StatxTimestamp) -> Time {
     Time::new(time.tv_sec, time.tv_nsec)
 }
 
-/// Would a change from now on move the times of a file that has these?
-pub(crate) fn is_settled(mtime: Time, ctime: Time) -> bool {
-    is_settled_by(mtime, ctime, SystemTime::now())
-}
-
-/// Would a change since then move the times of a file that had these then?
+/// Would a change since then have changed these times?
 pub(crate) fn is_settled_since(mtime: Time, ctime: Time, since: Instant) -> bool {
-    let by = SystemTime::now().checked_sub(since.elapsed());
-    by.is_some_and(|by| is_settled_by(mtime, ctime, by))
-}
-
-fn is_settled_by(mtime: Time, ctime: Time, by: SystemTime) -> bool {
+    let Some(by) = SystemTime::now().checked_sub(since.elapsed()) else {
+        return false;
+    };
     let changed = mtime.max(ctime);
     let coarse = mtime.subsec_nanos() == 0 && ctime.subsec_nanos() == 0;
     let grain = if coarse { COARSE_GRAIN } else { GRAIN };
@@ -99,6 +93,5 @@ mod tests {
         // A change within the same step of the clock, after the question, would not show.
         assert!(!is_settled_since(changed, changed, begun));
         assert!(is_settled_since(changed, changed, Instant::now()));
-        assert!(is_settled(changed, changed));
     }
 }

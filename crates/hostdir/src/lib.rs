@@ -1,17 +1,23 @@
 //! An existing directory of the host as a store.
 //!
-//! [`HostDirectory`] shows the core a directory of any file system of the host, with all below it on the same mount. What the host answers slowly
-//! is asked for in batches, by many threads at once, and kept by the core within its memory. It is a store that finds inodes by their
-//! names and that others may change ([`Shared`]).
+//! [`HostDirectory`] serves a directory of any file system of the host to the core, with everything
+//! below it on the same mount. Slow answers of the host are requested in batches, by many threads
+//! at once, and cached by the core within its memory budget. The store finds inodes by their names,
+//! and others may change it ([`Shared`]).
 //!
-//! *Numbers* are the host's, see `numbers.rs`. *Places*: for each inode that the core has, its directory, name and identity are known,
-//! and nothing is open; see `places.rs` and `host.rs`. *Coherence*: the host's directory is this process's alone
-//! ([`Coherence::Exclusive`]), or what it told holds for a time, or until it tells of a change (`told/`). *Links* are never followed, and another mount below is
-//! shown and not entered (`EXDEV`).
+//! - *Numbers* are the host's, see `numbers.rs`.
+//! - *Places*: for each inode that the core has, its directory, name and identity are known, and
+//!   nothing
+//!   is open; see `places.rs` and `host.rs`.
+//! - *Coherence*: the host's directory is this process's alone ([`Coherence::Exclusive`]), or
+//!   answers are
+//!   valid for a time, or until the host notifies of a change (`watcher/`).
+//! - *Links* are never followed. Another mount below is shown and not entered (`EXDEV`).
 //!
-//! *Changes* are made on the host first, by the thread that wants one, as its caller where this process may be others (`perform/`, `acting.rs`).
+//! *Changes* are made on the host first, by the thread of the operation. It acts as the caller, if
+//! this process may change its credentials (`perform/`, `acting.rs`).
 //!
-//! A host that does not answer keeps those waiting that asked it, and nothing else.
+//! A host that does not answer blocks only the threads that called it.
 //!
 //! [`Shared`]: holdfast_core::store::Shared
 //! [`Coherence::Exclusive`]: holdfast_core::store::Coherence::Exclusive
@@ -22,17 +28,17 @@ mod descriptors;
 mod held;
 mod host;
 mod identity;
-mod lanes;
 mod listing;
 mod member;
 mod numbers;
 mod one_name;
 mod perform;
 mod places;
+mod pool;
 mod record;
 mod store;
 mod sys;
 mod together;
-mod told;
+mod watcher;
 
 pub use store::{HostDirectory, Options};

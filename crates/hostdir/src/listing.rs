@@ -1,8 +1,8 @@
-//! The names of a directory, as getdents64(2) tells them.
+//! Listing a directory by getdents64(2).
 //!
-//! A run of names is followed by the next one: so a listing stays open until it has come to its end, or until too many
-//! others are. One that was closed begins anew, and passes by the names that it had told. The cookie of a name is its
-//! place in its listing.
+//! Runs of names are read in sequence, so a listing stays open until its end or until too many
+//! others are open. A closed one is read again from the start, skipping the names before. The
+//! cookie of a name is its position in the listing.
 
 use holdfast_core::store::NameRun;
 use holdfast_core::types::{FileType, Ino, Result};
@@ -14,26 +14,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::host::{Host, errno};
-use crate::lanes::Lanes;
+use crate::pool::Pool;
 
-/// Bytes of names asked for at once.
+/// Buffer of getdents64(2).
 const BUFFER: usize = 256 << 10;
-/// Listings that are open at most.
+/// Most open listings.
 const OPEN: usize = 32;
-/// Names of a listing of which the numbers are compared with those of the files.
+/// Names of a listing with a number that is compared with that of the file.
 const SAMPLE: usize = 2;
 /// Cookies of names begin here: those below are for `.` and `..`.
 pub(crate) const FIRST_COOKIE: u64 = 3;
 
-/// A name as the host lists it.
+/// A name in a listing.
 pub(crate) struct Listed<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) number: u64,
-    /// `None`: the host does not say.
+    /// `None`: unknown.
     pub(crate) kind: Option<FileType>,
 }
 
-/// Shows the names that are left of an open directory, without `.` and `..`, until `visit` answers false.
+/// Calls `visit` with the remaining names of an open directory, without `.` and `..`, until it
+/// returns false.
 ///
 /// # Errors
 /// Those of getdents64(2).
@@ -43,7 +44,7 @@ pub(crate) fn each(dir: BorrowedFd<'_>, visit: &mut dyn FnMut(&Listed<'_>) -> bo
     Ok(())
 }
 
-/// The same for as many names as come at once. False: there is nothing more to come.
+/// The same for one buffer. False: that was the last one.
 fn one_buffer(
     dir: BorrowedFd<'_>,
     buffer: &mut [MaybeUninit<u8>],
@@ -74,11 +75,11 @@ fn kind_of(kind: rustix::fs::FileType) -> Option<FileType> {
     FileType::from_mode(kind.as_raw_mode())
 }
 
-/// A name that came, what the host calls its number, and its type as far as that is told.
+/// A listed name, its number on the host, and its type if known.
 pub(crate) type Raw = (Box<[u8]>, u64, Option<FileType>);
 
-/// Takes the type from each name of a listing whose number is known [elsewhere](crate::places::Places::is_elsewhere): it is
-/// asked for as a name of which no type was told.
+/// Removes the type of each listed name with a number known
+/// [elsewhere](crate::places::Places::is_elsewhere), so that the name is looked up.
 pub(crate) fn check_numbers(host: &Host, dir: Ino, names: &mut [Raw]) {
     for (name, number, kind) in names {
         *kind = kind.filter(|kind| {
@@ -88,7 +89,7 @@ pub(crate) fn check_numbers(host: &Host, dir: Ino, names: &mut [Raw]) {
     }
 }
 
-/// Are the numbers that a listing tells those of the files? Some are compared.
+/// Are the numbers of a listing those of the files? Compares a sample.
 ///
 /// # Errors
 /// Those of statx(2).
@@ -106,13 +107,13 @@ pub(crate) fn is_true(host: &Host, dir: BorrowedFd<'_>, names: &[Raw]) -> Result
 struct Open {
     dir: Ino,
     descriptor: Arc<OwnedFd>,
-    /// Names that came and were not asked for yet.
+    /// Names that were read from the host, and not returned yet.
     ready: VecDeque<(Box<[u8]>, Ino, FileType)>,
-    /// Are the numbers that the listing tells those of the files? `None`: that is not known yet.
+    /// Are the numbers of the listing those of the files? `None`: not known yet.
     trusted: Option<bool>,
-    /// The cookie of the next one.
+    /// The next cookie.
     next: u64,
-    /// Has all come?
+    /// Were all names read?
     done: bool,
 }
 
@@ -127,7 +128,7 @@ impl Listings {
     /// Those of opening and reading it.
     pub(crate) fn read(
         &self,
-        (host, lanes): (&Arc<Host>, &Lanes),
+        (host, pool): (&Arc<Host>, &Pool),
         dir: Ino,
         after: u64,
         max: usize,
@@ -139,7 +140,7 @@ impl Listings {
             None => Open::new(host, dir)?,
         };
         let mut left = max;
-        while left > 0 && open.more(host, lanes)? {
+        while left > 0 && open.more(host, pool)? {
             while left > 0
                 && let Some((name, ino, kind)) = open.ready.pop_front()
             {
@@ -156,7 +157,7 @@ impl Listings {
         Ok(())
     }
 
-    /// The listing that goes on there. One that begins ends those of the directory that nobody went on with.
+    /// The listing that continues there. A new one closes abandoned ones of the directory.
     fn take(&self, dir: Ino, next: u64) -> Option<Open> {
         let mut left: Vec<Open> = Vec::new();
         let taken = {
@@ -173,7 +174,7 @@ impl Listings {
                 }
             }
         };
-        // Closing may wait for the host: with nothing locked.
+        // Without the lock: close(2) may wait for the host.
         drop(left);
         taken
     }
@@ -201,8 +202,8 @@ impl Open {
         })
     }
 
-    /// Is there another name? They are fetched if need be.
-    fn more(&mut self, host: &Arc<Host>, lanes: &Lanes) -> Result<bool> {
+    /// Is there another name? Reads more if needed.
+    fn more(&mut self, host: &Arc<Host>, pool: &Pool) -> Result<bool> {
         let mut buffer: Vec<MaybeUninit<u8>> = Vec::new();
         while self.ready.is_empty() && !self.done {
             buffer.resize(BUFFER, MaybeUninit::uninit());
@@ -212,13 +213,13 @@ impl Open {
                 true
             })?;
             self.done = !more;
-            self.number(raw, host, lanes)?;
+            self.number(raw, host, pool)?;
         }
         Ok(!self.ready.is_empty())
     }
 
-    /// Numbers and types of names: as they were listed, unless the listing does not say them.
-    fn number(&mut self, mut raw: Vec<Raw>, host: &Arc<Host>, lanes: &Lanes) -> Result<()> {
+    /// Numbers and types of names: from the listing where it is reliable, else looked up.
+    fn number(&mut self, mut raw: Vec<Raw>, host: &Arc<Host>, pool: &Pool) -> Result<()> {
         check_numbers(host, self.dir, &mut raw);
         let trusted = match self.trusted {
             Some(trusted) => trusted,
@@ -234,13 +235,13 @@ impl Open {
             .map(|(name, _, _)| name.clone())
             .collect();
         let (at, all) = (Arc::clone(&self.descriptor), Arc::clone(host));
-        let found = lanes.map(asked, move |name| all.find(at.as_fd(), name));
+        let found = pool.map(asked, move |name| all.find(at.as_fd(), name));
         let mut found = found.into_iter();
         for (name, number, kind) in raw {
             match kind.filter(|_| trusted) {
                 Some(kind) => self.ready.push_back((name, host.listed(number), kind)),
                 None => {
-                    // Else it is gone already.
+                    // Otherwise it was removed already.
                     if let Some(found) = found.next().transpose()?.flatten() {
                         self.ready.push_back((name, found.ino, found.is.kind));
                     }
@@ -270,12 +271,12 @@ mod tests {
             expected.insert((path.file_name().unwrap().as_encoded_bytes().to_vec(), ino));
         }
         let host = Arc::new(Host::open(dir.path(), 16, false).unwrap());
-        let (listings, lanes) = (Listings::default(), Lanes::default());
+        let (listings, pool) = (Listings::default(), Pool::default());
         for closes in [false, true] {
             let (mut listed, mut after) = (BTreeSet::new(), 0);
             loop {
                 let mut run = NameRun::default();
-                let read = listings.read((&host, &lanes), Ino::ROOT, after, 70, &mut run);
+                let read = listings.read((&host, &pool), Ino::ROOT, after, 70, &mut run);
                 read.unwrap();
                 let Some(last) = run.last_cookie() else { break };
                 assert!(last > after && run.len() <= 70);

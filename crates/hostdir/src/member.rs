@@ -1,18 +1,15 @@
-//! What the store takes of the memory that it shares with the core.
+//! Memory of the store within the budget that it shares with the core.
 
 use holdfast_core::budget::{Class, Member, Usage};
-use std::sync::Arc;
 
 use crate::host::Host;
-use crate::told::Told;
+use crate::watcher::Watcher;
 
-/// Counts places, numbers that were dealt, and what is watched, as inodes: they come and go with those.
-pub(crate) struct Places(pub(crate) Arc<Host>);
-
-impl Member for Places {
+/// Counts places, assigned numbers and watches as inodes: they have the lifetime of inodes.
+impl Member for Host {
     fn usage(&self) -> Usage {
-        let watches = self.0.told.as_ref().map_or(0, Told::bytes);
-        let bytes = self.0.places.bytes() + self.0.numbers.bytes() + watches;
+        let watches = self.watcher.as_ref().map_or(0, Watcher::bytes);
+        let bytes = self.places.bytes() + self.numbers.bytes() + watches;
         Usage::NONE.with(Class::Inodes, bytes)
     }
 

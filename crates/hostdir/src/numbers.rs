@@ -1,10 +1,14 @@
-//! Inode numbers: the host's, wherever they will do.
+//! Inode numbers: the host's, where possible.
 //!
-//! Programs compare `st_ino` over remounts, and hard links meet by their numbers. So a file of the root's device has the host's
-//! number. Those of another device (a volume of btrfs, a layer of overlayfs) have it as well, behind the number of a *slot* that
-//! their device got when it was first met. Dealt one by one, and kept in a table as long as the store is open, are the
-//! numbers of all others: of more than 48 bits, the number 1 of the root's device (which is the root's here), files that got the
-//! number of one that is still known, and devices for which no slot is left.
+//! Programs compare `st_ino` over remounts, and find hard links by it. So a file of the root's
+//! device has the host's number. A file of another device (a subvolume of btrfs, a layer of
+//! overlayfs) has the host's number behind that of a *slot*. A device is given its slot when it is
+//! first seen. Other numbers are assigned in sequence and kept in a table while the store is open:
+//!
+//! - of host numbers of more than 48 bits,
+//! - of number 1 of the root's device, which is the root's here,
+//! - of a file with a reused number that is still known for another file,
+//! - of devices without a slot.
 
 use holdfast_core::types::Ino;
 use parking_lot::RwLock;
@@ -15,16 +19,16 @@ use crate::identity::HostNumber;
 
 /// Bits of the host's number.
 const BITS: u32 = 48;
-/// Devices that have slots, that of the root among them.
+/// Slots for devices, with that of the root.
 const SLOTS: usize = 255;
-/// Behind all numbers of the host that are taken as they are.
+/// Greater than all numbers of the host.
 const FIRST_DEALT: u64 = (SLOTS as u64) << BITS;
-/// What the table takes for a number.
+/// Bytes of an entry of the table.
 const COST: u64 = 64;
 
 pub(crate) struct Numbers {
     root: HostNumber,
-    /// In the order of their slots.
+    /// By slot.
     devices: RwLock<Vec<(u32, u32)>>,
     dealt: RwLock<HashMap<HostNumber, Ino>>,
     next: AtomicU64,
@@ -45,7 +49,7 @@ impl Numbers {
         if host == self.root {
             return Ino::ROOT;
         }
-        // Relaxed: a number that was dealt for another file before concerns nobody here.
+        // Relaxed: a number assigned to another file does not matter here.
         if self.next.load(Relaxed) != FIRST_DEALT
             && let Some(dealt) = self.dealt.read().get(&host)
         {
@@ -82,8 +86,8 @@ impl Numbers {
         })
     }
 
-    /// Another number for a file that had the number of a file that is known: they are not the same. `was`: the
-    /// number of both; if it is no longer this file's, another thread was here before.
+    /// Assigns another number to a file that has the number `was` of another known file. If another
+    /// thread has already done so, returns that number.
     pub(crate) fn change(&self, host: HostNumber, was: Ino) -> Ino {
         let mut dealt = self.dealt.write();
         match dealt.get(&host) {
@@ -96,7 +100,7 @@ impl Numbers {
         }
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
         self.dealt.read().len() as u64 * COST
     }

@@ -6,9 +6,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::host::errno;
 
-/// `RESOLVE_BENEATH` is not among them. With it the kernel checks once more that the file it found is below the
-/// directory, and answers `EXDEV` if another process has moved the file out in between. A single name leads nowhere
-/// else.
+/// Not `RESOLVE_BENEATH`: with it the kernel checks again that the file it found is below the
+/// directory. It answers `EXDEV` if another process has moved the file out in between. A single
+/// name leads nowhere else.
 const RESOLVE: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_XDEV);
 
 /// Opens a name of a directory. Neither a symbolic link nor a mount is followed.

@@ -1,8 +1,8 @@
-//! Where the inodes are that the core knows: by which name in which directory.
+//! The place of each inode that the core knows: its directory and name.
 //!
-//! Nothing is kept open for an inode that is not open above. Whatever is asked of one begins with its name, and with a look whether it
-//! is still the same file; if not, with its handle, where it has one. A place stays until the core lets its inode go, and that of a directory also
-//! as long as one below it is known.
+//! An inode that is not open above has no descriptor. An operation on it opens its name, and checks
+//! that it is still the same file; if not, it opens its handle, if there is one. A place stays
+//! until the core drops its inode. That of a directory also stays while an inode below it is known.
 
 use holdfast_core::types::{FileType, Ino, Time};
 use parking_lot::RwLock;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::identity::Identity;
 use crate::sys::Handle;
 
-/// A place in the table, beside its name, with what the table takes for it.
+/// Bytes of an entry of the table, without its name.
 const COST: u64 = 200;
 
 #[derive(Clone)]
@@ -25,9 +25,9 @@ pub(crate) struct Place {
 
 struct Kept {
     place: Place,
-    /// Has it extended attributes, as long as its time of change is this one?
+    /// Has it extended attributes, while its `ctime` is this one?
     xattrs: Option<(Time, bool)>,
-    /// Of one that was open and is not any more: it may have moved since.
+    /// Of an inode that was open before: it may have been moved since.
     handle: Option<Handle>,
     /// Does the core have the inode?
     held: bool,
@@ -47,9 +47,8 @@ impl Places {
         table.get(&ino).map(|kept| kept.place.clone())
     }
 
-    /// Is an inode known at another place than this, or of another type than `kind`? If so, what a
-    /// listing tells does not say whether the file has moved, has several names, or has got the number
-    /// of one that is gone.
+    /// Is an inode known at another place, or with another type than `kind`? Then a listing does
+    /// not say whether the file was moved, has several names, or reuses the number.
     pub(crate) fn is_elsewhere(
         &self,
         ino: Ino,
@@ -64,12 +63,12 @@ impl Places {
         })
     }
 
-    /// An inode is here, and the core gets it.
+    /// Stores the place of an inode that is passed to the core.
     pub(crate) fn note(&self, ino: Ino, parent: Ino, name: &[u8], is: Identity) {
         self.put(ino, parent, name, is, true);
     }
 
-    /// An inode is here now, if it is known.
+    /// Moves the place of an inode, if it is known.
     pub(crate) fn move_to(&self, ino: Ino, parent: Ino, name: &[u8], is: Identity) {
         self.put(ino, parent, name, is, false);
     }
@@ -122,29 +121,29 @@ impl Places {
         }
     }
 
-    /// Has an inode extended attributes? `None`: that was not asked since it was changed.
+    /// Has an inode extended attributes? `None`: not known since its change.
     pub(crate) fn has_xattrs(&self, ino: Ino, ctime: Time) -> Option<bool> {
         let table = self.table.read();
         let (at, has) = table.get(&ino)?.xattrs?;
         (at == ctime).then_some(has)
     }
 
-    /// It was asked, and a later change would show in the time of change.
+    /// Stores whether it has extended attributes; a later change would change `ctime`.
     pub(crate) fn note_xattrs(&self, ino: Ino, ctime: Time, has: bool) {
         if let Some(kept) = self.table.write().get_mut(&ino) {
             kept.xattrs = Some((ctime, has));
         }
     }
 
-    /// The file in this place is not the one that is known under the number, though they look alike: a file that is looked
-    /// up there gets another number.
+    /// The file at this place is another one than the known inode, though they look alike: the next
+    /// lookup assigns another number.
     pub(crate) fn replaced(&self, ino: Ino) {
         if let Some(kept) = self.table.write().get_mut(&ino) {
             kept.place.is = kept.place.is.of_none();
         }
     }
 
-    /// What leads to an inode whatever becomes of its name, if it is known.
+    /// Stores the handle of an inode, if it is known.
     pub(crate) fn note_handle(&self, ino: Ino, handle: Option<Handle>) {
         if let Some(kept) = self.table.write().get_mut(&ino) {
             self.bytes.fetch_add(bytes_of(&handle), Relaxed);
@@ -162,7 +161,7 @@ impl Places {
         self.bytes.fetch_sub(was.len() as u64, Relaxed);
     }
 
-    /// The core has let an inode go.
+    /// The core has dropped an inode.
     pub(crate) fn forget(&self, ino: Ino) {
         let mut table = self.table.write();
         if let Some(kept) = table.get_mut(&ino) {
@@ -180,7 +179,8 @@ impl Places {
         }
     }
 
-    /// One place less in a directory, which goes with the last if only that kept it; and so on upwards.
+    /// One place less in a directory, which is removed with the last one if the core does not have
+    /// it; and so on upwards.
     fn leave(&self, table: &mut HashMap<Ino, Kept>, dir: Ino) {
         let mut dir = dir;
         while let Some(kept) = table.get_mut(&dir) {
@@ -195,7 +195,7 @@ impl Places {
         }
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
@@ -220,7 +220,7 @@ mod tests {
                 number,
             },
             kind: FileType::Directory,
-            birth: None,
+            btime: None,
         }
     }
 

@@ -1,12 +1,12 @@
-//! What the host tells of a file, as a record.
+//! From statx(2) to an inode record.
 
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_core::types::{FileFlags, Ino};
 use rustix::fs::{Statx, StatxAttributes, makedev};
 
-use crate::identity::{birth, kind, time};
+use crate::identity::{btime, kind, time};
 
-/// Blocks of 512 bytes, in which hosts count, in a page.
+/// Blocks of 512 bytes in a page.
 const BLOCKS: u64 = 8;
 
 pub(crate) fn record(ino: Ino, parent: Ino, stat: &Statx, xattrs: bool) -> InodeRecord {
@@ -31,7 +31,7 @@ pub(crate) fn record(ino: Ino, parent: Ino, stat: &Statx, xattrs: bool) -> Inode
         atime: time(stat.stx_atime),
         mtime: time(stat.stx_mtime),
         ctime,
-        btime: birth(stat).unwrap_or(ctime),
+        btime: btime(stat).unwrap_or(ctime),
         parent,
         xattrs,
         space: StoredSpace::of(stat.stx_blocks.div_ceil(BLOCKS), stat.stx_size),

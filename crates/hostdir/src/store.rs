@@ -1,4 +1,4 @@
-//! The directory as the core asks for it.
+//! The directory as a [`Store`] of the core.
 
 use holdfast_core::Memory;
 use holdfast_core::budget::Member;
@@ -17,28 +17,30 @@ use std::time::{Duration, Instant};
 use crate::attributes::{self, File};
 use crate::host::{Found, Host, errno};
 use crate::identity::is_settled_since;
-use crate::lanes::Lanes;
 use crate::listing::Listings;
-use crate::member;
 use crate::perform::Performer;
 use crate::places::Place;
+use crate::pool::Pool;
 use crate::record::record;
 use crate::together;
-use crate::told::{self, OwnChange, Told};
+use crate::watcher::{self, OwnChange, Watcher};
 
 /// How a directory is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How long the host's answers may be kept. [`Coherence::Told`] is [`Coherence::For`] on a host of which nobody tells what others change.
+    /// How long the host's answers are valid. [`Coherence::Notified`] becomes [`Coherence::For`] on
+    /// a host that others change without a notification.
     pub coherence: Coherence,
     /// Are extended attributes and access control lists shown?
     pub xattrs: bool,
-    /// How many directories are open at most, with a quarter as many files; fewer where this process may have few descriptors.
+    /// Most cached open directories, with a quarter as many files; fewer if this process may have
+    /// few descriptors.
     pub open: usize,
 }
 
 impl Default for Options {
-    /// Others may change the directory: answers hold for a second. Extended attributes are shown, and at most 1,024 directories are open.
+    /// Others may change the directory: answers are valid for a second. Extended attributes are
+    /// shown, and at most 1,024 directories are open.
     fn default() -> Self {
         Self {
             coherence: Coherence::For(Duration::from_secs(1)),
@@ -53,58 +55,55 @@ pub struct HostDirectory {
     host: Arc<Host>,
     options: Options,
     listings: Listings,
-    lanes: Lanes,
-    /// What counts its memory, as long as this is there.
-    member: Arc<member::Places>,
+    pool: Pool,
 }
 
 impl HostDirectory {
-    /// Opens a directory; it stays this one, whatever becomes of its name.
+    /// Opens a directory; later changes of its name do not matter.
     ///
     /// # Errors
     /// Those of open(2): `ENOENT`, `ENOTDIR`, `EACCES`.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
-        let hears = matches!(options.coherence, Coherence::Told { .. });
+        let hears = matches!(options.coherence, Coherence::Notified { .. });
         let host = Arc::new(Host::open(path, options.open, hears)?);
         Ok(Self {
-            member: Arc::new(member::Places(Arc::clone(&host))),
             host,
             options,
             listings: Listings::default(),
-            lanes: Lanes::default(),
+            pool: Pool::default(),
         })
     }
 
-    /// Does the host tell what others change?
+    /// Does the host notify of changes by others?
     #[must_use]
     pub fn hears(&self) -> bool {
-        self.host.told.is_some()
+        self.host.watcher.is_some()
     }
 
-    /// How many directories are watched for that.
+    /// Number of watched directories.
     #[must_use]
     pub fn watched(&self) -> usize {
-        self.host.told.as_ref().map_or(0, Told::watched)
+        self.host.watcher.as_ref().map_or(0, Watcher::watched)
     }
 
-    /// What names of a directory lead to, each as the host tells it; their places are noted.
+    /// Looks names of a directory up; stores their places.
     fn find_all(&self, dir: Ino, names: &[&[u8]]) -> Result<Vec<Result<Option<InodeRecord>>>> {
         self.host.tidy();
         let host = Arc::clone(&self.host);
         let xattrs = self.options.xattrs;
         let names: Vec<Box<[u8]>> = names.iter().map(|name| (*name).into()).collect();
         let found = self.host.opened(dir)?;
-        // One that is looked up alone is to be used, and may be replaced before it is.
+        // A single name is looked up for a use, and may be replaced before that.
         let holds = names.len() == 1 && host.holds_looked_up();
-        let answers = self.lanes.map(names, move |name| match holds {
+        let answers = self.pool.map(names, move |name| match holds {
             true => host.tell_and_hold(found.get(&host), dir, name, xattrs),
             false => host.tell(found.get(&host), dir, name, xattrs),
         });
         if let [Ok(Some(record))] = &answers[..]
             && record.kind == FileType::Directory
         {
-            // What is in it is asked for next, most likely, or it is to be a program's working directory: then others may move or remove it. If it
-            // cannot be opened, that is told then.
+            // Most likely its content is requested next, or it becomes a working directory, and
+            // others may then move or remove it. An error is reported at the use.
             drop(self.host.opened(record.ino));
         }
         Ok(answers)
@@ -120,7 +119,7 @@ impl HostDirectory {
             return Ok(None);
         };
         if let Some(stat) = host.stat_nameless(ino)? {
-            // The host may say otherwise: some give a file that is open another name of their own.
+            // Some hosts rename an open file instead of removing it.
             let nlink = 0;
             let has = xattrs && host.may_have_attributes();
             return Ok(Some(InodeRecord {
@@ -135,8 +134,8 @@ impl HostDirectory {
                 return Ok(None);
             };
             let named = || File::named(dir, &place.name);
-            let has = xattrs && host.has_attributes_of(ino, &stat, named)?;
-            Ok(Some(record(ino, place.parent, &stat, has)))
+            host.record(ino, place.parent, &stat, xattrs, named)
+                .map(Some)
         });
         match found {
             Ok(None) | Err(Errno::ESTALE | Errno::ENOENT) => {
@@ -146,7 +145,7 @@ impl HostDirectory {
         }
     }
 
-    /// An inode that its name does not lead to any more goes on without it, if it is within reach.
+    /// An inode that its name does not lead to any more stays usable while it can be reached.
     fn load_without_name(
         host: &Host,
         ino: Ino,
@@ -159,16 +158,15 @@ impl HostDirectory {
         };
         let stat = host.stat(open.as_fd())?;
         let opened = || File::open(open.as_fd());
-        let has = xattrs && host.has_attributes_of(ino, &stat, opened)?;
         Ok(Some(InodeRecord {
-            // Without names, if the host says so: it was removed.
+            // 0 if it was removed.
             nlink: stat.stx_nlink,
-            ..record(ino, place.parent, &stat, has)
+            ..host.record(ino, place.parent, &stat, xattrs, opened)?
         }))
     }
 
     fn rest(host: &Host, file: &InodeRecord) -> Result<Rest> {
-        // Not by its name, which may be another's by now.
+        // Not by its name, which may be another file's.
         let (pinned, _) = host.pin(file.ino)?;
         let open = pinned.get(host);
         let target = match file.kind {
@@ -185,8 +183,8 @@ impl HostDirectory {
 
 impl Drop for HostDirectory {
     fn drop(&mut self) {
-        if let Some(told) = &self.host.told {
-            told.end();
+        if let Some(watcher) = &self.host.watcher {
+            watcher.end();
         }
     }
 }
@@ -206,15 +204,15 @@ impl Store for HostDirectory {
     }
 
     fn join(&self, memory: &Arc<Memory>) {
-        let member = Arc::downgrade(&self.member) as Weak<dyn Member>;
-        memory.join(member);
+        let host = Arc::downgrade(&self.host);
+        memory.join(host as Weak<dyn Member>);
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
         self.host.tidy();
         let (host, xattrs) = (Arc::clone(&self.host), self.options.xattrs);
         let answers = self
-            .lanes
+            .pool
             .map(inos.to_vec(), move |ino| Self::load(&host, *ino, xattrs));
         for answer in answers {
             found.extend(answer?);
@@ -225,7 +223,7 @@ impl Store for HostDirectory {
     fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
         let host = Arc::clone(&self.host);
         let answers = self
-            .lanes
+            .pool
             .map(records.to_vec(), move |file| Self::rest(&host, file));
         for answer in answers {
             found.push(answer?);
@@ -244,7 +242,7 @@ impl Store for HostDirectory {
         for (name, answer) in names.iter().zip(answers) {
             let entry = |ino: Ino, kind: FileType| EntryRecord {
                 name: (*name).into(),
-                // Only a listing has places.
+                // Only a listing has cookies.
                 cookie: 0,
                 ino,
                 kind,
@@ -252,7 +250,7 @@ impl Store for HostDirectory {
             found.push(match answer {
                 Ok(file) => file.map(|file| (entry(file.ino, file.kind), Some(file))),
                 Err(error) if alone => return Err(error),
-                // A lookup of it alone learns why.
+                // A lookup of it alone reports the error.
                 Err(_) => Some((entry(Ino(0), FileType::Regular), None)),
             });
         }
@@ -261,7 +259,7 @@ impl Store for HostDirectory {
 
     fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
         self.listings
-            .read((&self.host, &self.lanes), dir, after, max, run)
+            .read((&self.host, &self.pool), dir, after, max, run)
     }
 
     fn end_cookie(&self, _dir: Ino) -> Result<u64> {
@@ -289,7 +287,7 @@ impl Store for HostDirectory {
         while done < buf.len() {
             match pread(&file, &mut buf[done..], offset + done as u64) {
                 Err(rustix::io::Errno::INTR) => {}
-                // It was cut off meanwhile.
+                // It was truncated meanwhile.
                 Ok(0) => break,
                 read => done += read.map_err(errno)?,
             }
@@ -298,7 +296,7 @@ impl Store for HostDirectory {
         Ok(())
     }
 
-    /// Has the host's file system made durable as a whole.
+    /// Calls syncfs(2) on the host's file system.
     fn commit(&self, _upto: Option<Lsn>) -> Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(self.host.root(), ".", flags, Mode::empty()).map_err(errno)?;
@@ -348,25 +346,25 @@ impl Through for HostDirectory {
 
     fn close(&self, ino: Ino, writes: bool) {
         if !writes {
-            // The host sends no event for that.
+            // The host sends no event for it.
             return self.host.held.close(ino, false);
         }
         let own = self.host.begin_close(ino);
         self.host.held.close(ino, true);
-        own.settle();
+        own.finish();
     }
 }
 
 impl Shared for HostDirectory {
     fn coherence(&self) -> Coherence {
         match self.options.coherence {
-            Coherence::Told { valid, .. } if !self.hears() => Coherence::For(valid),
+            Coherence::Notified { valid, .. } if !self.hears() => Coherence::For(valid),
             coherence => coherence,
         }
     }
 
     fn attach(&self, changes: Weak<dyn Changes>) {
-        told::start(&self.host, changes);
+        watcher::start(&self.host, changes);
     }
 
     fn listen(&self, ino: Ino) {
@@ -397,7 +395,7 @@ impl Shared for HostDirectory {
     ) -> Vec<Option<WholeDirectory>> {
         self.host.tidy();
         let with = (inodes, self.options.xattrs);
-        together::read((&self.host, &self.lanes), dirs, most, with)
+        together::read((&self.host, &self.pool), dirs, most, with)
     }
 
     fn with_backing(&self, ino: Ino, act: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {

@@ -1,14 +1,14 @@
-//! The system calls without a safe wrapper: those that act on the calling thread's credentials alone, a close(2) that says how it went, and
+//! System calls without a safe wrapper: setfsuid(2) and setfsgid(2), close(2) with its error, and
 //! file handles.
 #![expect(unsafe_code, reason = "raw system calls without a safe wrapper")]
 
 use holdfast_core::types::{Errno, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 
-/// Bytes of a handle that the kernel uses, at most (`MAX_HANDLE_SZ`).
+/// Most bytes of a handle (`MAX_HANDLE_SZ`).
 const HANDLE: usize = 128;
 
-/// `struct file_handle` of the kernel, with room for all.
+/// `struct file_handle` of the kernel, with the largest handle.
 #[repr(C)]
 struct RawHandle {
     bytes: u32,
@@ -16,7 +16,7 @@ struct RawHandle {
     handle: [u8; HANDLE],
 }
 
-/// What leads to an inode of a file system whatever becomes of its names, as long as it has one or is open.
+/// A handle of an inode, valid regardless of its names while it has one or is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     kind: i32,
@@ -30,17 +30,20 @@ pub(crate) struct Handle {
 pub(crate) fn set_fs_group(gid: u32) -> Result<()> {
     // SAFETY: changes the calling thread's credentials, no memory.
     unsafe { libc::setfsgid(gid) };
-    // It cannot say that it failed: asking with an invalid id answers the present one.
+    // The call reports no error: a call with an invalid id returns the present one.
     // SAFETY: as above; an invalid id changes nothing.
-    let now = unsafe { libc::setfsgid(libc::gid_t::MAX) };
-    match now.cast_unsigned() == gid {
+    is_now(unsafe { libc::setfsgid(libc::gid_t::MAX) }, gid)
+}
+
+fn is_now(now: libc::c_int, id: u32) -> Result<()> {
+    match now.cast_unsigned() == id {
         true => Ok(()),
         false => Err(Errno::EPERM),
     }
 }
 
-/// Sets the calling thread's file system user; of its effective capabilities those about files go if it was root, and come back if it
-/// becomes root.
+/// Sets the calling thread's file system user. Leaving root clears its effective capabilities about
+/// files, and becoming root restores them.
 ///
 /// # Errors
 /// `EPERM`.
@@ -48,19 +51,16 @@ pub(crate) fn set_fs_user(uid: u32) -> Result<()> {
     // SAFETY: changes the calling thread's credentials, no memory.
     unsafe { libc::setfsuid(uid) };
     // SAFETY: as above; an invalid id changes nothing.
-    let now = unsafe { libc::setfsuid(libc::uid_t::MAX) };
-    match now.cast_unsigned() == uid {
-        true => Ok(()),
-        false => Err(Errno::EPERM),
-    }
+    is_now(unsafe { libc::setfsuid(libc::uid_t::MAX) }, uid)
 }
 
-/// Closes a descriptor, and says how that went: a network's file system may tell only now what it could not write.
+/// Closes a descriptor and returns its error: a network file system may report a failed write only
+/// here.
 ///
 /// # Errors
 /// Those of close(2); the descriptor is closed all the same.
 pub(crate) fn close(descriptor: OwnedFd) -> Result<()> {
-    // SAFETY: it was owned here, and nobody uses its number any more.
+    // SAFETY: it was owned here, and its number is not used any more.
     let closed = unsafe { libc::close(descriptor.into_raw_fd()) };
     match closed {
         0 => Ok(()),
@@ -69,7 +69,7 @@ pub(crate) fn close(descriptor: OwnedFd) -> Result<()> {
 }
 
 impl Handle {
-    /// That of what is open. `None`: its file system has none.
+    /// The handle of an open inode. `None`: its file system has none.
     pub(crate) fn of(open: BorrowedFd<'_>) -> Option<Self> {
         let mut raw = RawHandle {
             bytes: HANDLE as u32,
@@ -77,9 +77,9 @@ impl Handle {
             handle: [0; HANDLE],
         };
         let mut mount: libc::c_int = 0;
-        // SAFETY: the path is a string that ends; the kernel writes a number to `mount`, and to `raw` at most the `HANDLE` bytes that it
-        // is told to have room for. Both outlive the call.
-        let told = unsafe {
+        // SAFETY: the path is NUL-terminated. The kernel writes a number to `mount`, and to `raw`
+        // at most the `HANDLE` bytes given as its length. Both outlive the call.
+        let result = unsafe {
             libc::syscall(
                 libc::SYS_name_to_handle_at,
                 open.as_raw_fd(),
@@ -90,16 +90,16 @@ impl Handle {
             )
         };
         let bytes = raw.handle.get(..raw.bytes as usize)?;
-        (told == 0).then(|| Self {
+        (result == 0).then(|| Self {
             kind: raw.kind,
             bytes: bytes.into(),
         })
     }
 
-    /// Opens what it leads to, on the mount of `on`, as a descriptor that only names it.
+    /// Opens it on the mount of `on`, as an `O_PATH` descriptor.
     ///
     /// # Errors
-    /// `ESTALE`: it has gone. `EPERM`: only root may.
+    /// `ESTALE`: it is gone. `EPERM`: only root may.
     pub(crate) fn open(&self, on: BorrowedFd<'_>) -> Result<OwnedFd> {
         let mut raw = RawHandle {
             bytes: self.bytes.len() as u32,
@@ -109,7 +109,8 @@ impl Handle {
         let room = raw.handle.get_mut(..self.bytes.len());
         room.ok_or(Errno::ESTALE)?.copy_from_slice(&self.bytes);
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: the kernel reads `raw`, which outlives the call, and of it as many bytes as it says.
+        // SAFETY: the kernel reads `raw`, which outlives the call, and of it as many bytes as it
+        // says.
         let opened = unsafe {
             libc::syscall(
                 libc::SYS_open_by_handle_at,
@@ -125,7 +126,7 @@ impl Handle {
         }
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory.
     pub(crate) fn len(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -1,19 +1,19 @@
-//! Several directories read at once, with what their names lead to.
+//! Reading several directories at once, with their inodes.
 //!
-//! First each is opened and listed, then all their names are asked for: two batches for the [lanes](crate::lanes), however many
-//! directories there are.
+//! First each is opened and listed, then all their names are looked up: two batches for the
+//! [pool](crate::pool), regardless of the number of directories.
 
 use holdfast_core::store::{InodeRecord, NameRun, WholeDirectory};
 use holdfast_core::types::{Ino, Result};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::attributes::File;
 use crate::host::{Found, Host};
-use crate::identity::{Identity, is_settled, time};
-use crate::lanes::Lanes;
+use crate::identity::{Identity, is_settled_since, time};
 use crate::listing::{self, FIRST_COOKIE, Raw};
-use crate::record::record;
+use crate::pool::Pool;
 
 /// A directory that was opened and listed.
 struct Opened {
@@ -21,12 +21,13 @@ struct Opened {
     descriptor: Arc<OwnedFd>,
     record: InodeRecord,
     names: Vec<Raw>,
-    /// Are the numbers that its listing tells those of the files?
+    /// Are the numbers of its listing those of the files?
     trusted: bool,
 }
 
-/// What a name leads to. Its place is not noted before its directory is told: the core would not let go what it was not told of.
-struct Told {
+/// The inode of a name. Its place is not stored before the directory is returned: the core would
+/// not drop an inode that it never had.
+struct Inode {
     is: Identity,
     record: InodeRecord,
     /// Would a later change of its extended attributes show in its record?
@@ -35,14 +36,14 @@ struct Told {
 
 /// As [`Shared::read_directories`](holdfast_core::store::Shared::read_directories) says.
 pub(crate) fn read(
-    (host, lanes): (&Arc<Host>, &Lanes),
+    (host, pool): (&Arc<Host>, &Pool),
     dirs: &[Ino],
     most: usize,
     (inodes, xattrs): (bool, bool),
 ) -> Vec<Option<WholeDirectory>> {
     let own = Arc::clone(host);
-    let opened = lanes.map(dirs.to_vec(), move |dir| {
-        // A question for it alone tells why.
+    let opened = pool.map(dirs.to_vec(), move |dir| {
+        // A request for it alone reports the error.
         open(&own, *dir, most, (inodes, xattrs)).ok().flatten()
     });
     let mut asked: Vec<(Ino, Arc<OwnedFd>, Box<[u8]>)> = Vec::new();
@@ -53,19 +54,24 @@ pub(crate) fn read(
         );
     }
     let own = Arc::clone(host);
-    // Else only its number and type are wanted: it is not known from now on.
+    // Without `inodes` only its number and type are needed, and the core does not get it.
     let xattrs = xattrs && inodes;
-    let told = lanes.map(asked, move |(dir, at, name)| {
+    let inodes_found = pool.map(asked, move |(dir, at, name)| {
         ask(&own, (at.as_fd(), *dir), name, xattrs)
     });
-    let mut told = told.into_iter();
+    let mut inodes_found = inodes_found.into_iter();
     let whole = opened.into_iter().map(|opened| {
         let opened = opened?;
-        // Answers of one that is left out are passed by, too.
-        let of_each: Vec<Option<Result<Option<Told>>>> = opened
+        // This also consumes the answers of a directory that is left out.
+        let of_each: Vec<Option<Result<Option<Inode>>>> = opened
             .names
             .iter()
-            .map(|raw| opened.asks(raw, inodes).then(|| told.next()).flatten())
+            .map(|raw| {
+                opened
+                    .asks(raw, inodes)
+                    .then(|| inodes_found.next())
+                    .flatten()
+            })
             .collect();
         opened.whole(host, of_each, inodes)
     });
@@ -78,22 +84,22 @@ fn ask(
     (at, dir): (BorrowedFd<'_>, Ino),
     name: &[u8],
     xattrs: bool,
-) -> Result<Option<Told>> {
+) -> Result<Option<Inode>> {
     let Some(Found { stat, is, ino }) = host.find(at, name)? else {
         return Ok(None);
     };
-    // From before it is asked for them.
-    let is_settled = is_settled(time(stat.stx_mtime), time(stat.stx_ctime));
-    let has = xattrs && host.has_attributes_of(ino, &stat, || File::named(at, name))?;
-    let record = record(ino, dir, &stat, has);
-    Ok(Some(Told {
+    // Computed before the call.
+    let (mtime, ctime) = (time(stat.stx_mtime), time(stat.stx_ctime));
+    let is_settled = is_settled_since(mtime, ctime, Instant::now());
+    let record = host.record(ino, dir, &stat, xattrs, || File::named(at, name))?;
+    Ok(Some(Inode {
         is,
         record,
         is_settled,
     }))
 }
 
-/// `None`: it has more names.
+/// `None`: it has more than `most` names.
 fn open(
     host: &Host,
     dir: Ino,
@@ -103,13 +109,13 @@ fn open(
     let descriptor = host.open_listing(dir)?;
     let stat = host.stat(descriptor.as_fd())?;
     let named = || File::named(descriptor.as_fd(), b".");
-    let has = xattrs && host.has_attributes_of(dir, &stat, named)?;
     let place = host.places.get(dir);
-    // Opening it told that it is still where it was, but for the root.
+    // Opening it checked its place, except that of the root.
     let parent = place.as_ref().map_or(dir, |place| place.parent);
     if place.is_some_and(|place| place.is != Identity::of(&stat)) {
         return Ok(None);
     }
+    let record = host.record(dir, parent, &stat, xattrs, named)?;
     let mut names: Vec<Raw> = Vec::new();
     listing::each(descriptor.as_fd(), &mut |listed| {
         names.push((listed.name.into(), listed.number, listed.kind));
@@ -120,7 +126,7 @@ fn open(
     }
     listing::check_numbers(host, dir, &mut names);
     let trusted = match inodes {
-        // All are asked for.
+        // All are looked up.
         true => false,
         false => match host.trusts_listings {
             Some(trusted) => trusted,
@@ -129,7 +135,7 @@ fn open(
     };
     Ok(Some(Opened {
         dir,
-        record: record(dir, parent, &stat, has),
+        record,
         descriptor: Arc::new(descriptor),
         names,
         trusted,
@@ -137,37 +143,45 @@ fn open(
 }
 
 impl Opened {
-    /// Is a name asked for?
+    /// Is a name looked up?
     fn asks(&self, (_, _, kind): &Raw, inodes: bool) -> bool {
         inodes || !self.trusted || kind.is_none()
     }
 
-    /// `None`: a name could not be looked up of which nothing is known without that.
+    /// `None`: a lookup failed, and the listing does not have the type.
     fn whole(
         self,
         host: &Host,
-        told: Vec<Option<Result<Option<Told>>>>,
+        inodes_found: Vec<Option<Result<Option<Inode>>>>,
         inodes: bool,
     ) -> Option<WholeDirectory> {
         let mut names = NameRun::default();
         let mut found = Vec::new();
-        for ((cookie, (name, number, kind)), told) in (FIRST_COOKIE..).zip(self.names).zip(told) {
-            match (told, kind) {
+        for ((cookie, (name, number, kind)), inodes_found) in
+            (FIRST_COOKIE..).zip(self.names).zip(inodes_found)
+        {
+            match (inodes_found, kind) {
                 (None, Some(kind)) => names.push(&name, cookie, host.listed(number), kind),
-                (Some(Ok(Some(told))), _) => {
-                    names.push(&name, cookie, told.record.ino, told.record.kind);
-                    found.push((name, told));
+                (Some(Ok(Some(inodes_found))), _) => {
+                    names.push(
+                        &name,
+                        cookie,
+                        inodes_found.record.ino,
+                        inodes_found.record.kind,
+                    );
+                    found.push((name, inodes_found));
                 }
-                // It is gone already.
+                // It was removed already.
                 (Some(Ok(None)), _) => {}
                 (Some(Err(_)) | None, _) => return None,
             }
         }
         let known = found.into_iter().filter(|_| inodes);
-        let inodes = known.map(|(name, told)| {
-            let record = told.record;
-            host.places.note(record.ino, self.dir, &name, told.is);
-            if told.is_settled {
+        let inodes = known.map(|(name, inodes_found)| {
+            let record = inodes_found.record;
+            host.places
+                .note(record.ino, self.dir, &name, inodes_found.is);
+            if inodes_found.is_settled {
                 host.places
                     .note_xattrs(record.ino, record.ctime, record.xattrs);
             }
@@ -190,8 +204,8 @@ mod tests {
 
     /// Notes the place of a name of the root, as a lookup does.
     fn known(host: &Host, name: &str) -> Ino {
-        let told = host.tell(host.root(), Ino::ROOT, name.as_bytes(), true);
-        told.unwrap().expect("it is there").ino
+        let inodes_found = host.tell(host.root(), Ino::ROOT, name.as_bytes(), true);
+        inodes_found.unwrap().expect("it is there").ino
     }
 
     fn fill(dir: &Path, files: usize) {
@@ -232,9 +246,9 @@ mod tests {
         let names = ["0", "gone", "21", "3", "20"];
         let dirs = names.map(|name| known(&host, name));
         fs::remove_dir_all(root.path().join("gone")).unwrap();
-        let lanes = Lanes::default();
+        let pool = Pool::default();
         for inodes in [false, true] {
-            let whole = read((&host, &lanes), &dirs, 20, (inodes, true));
+            let whole = read((&host, &pool), &dirs, 20, (inodes, true));
             let counts: Vec<Option<usize>> = whole
                 .iter()
                 .map(|it| it.as_ref().map(|it| it.names.len()))
@@ -243,22 +257,22 @@ mod tests {
             for (dir, whole) in dirs.iter().zip(&whole) {
                 let Some(whole) = whole else { continue };
                 assert_eq!((whole.record.ino, whole.record.parent), (*dir, Ino::ROOT));
-                let told: BTreeSet<(Vec<u8>, Ino)> = whole
+                let inodes_found: BTreeSet<(Vec<u8>, Ino)> = whole
                     .names
                     .iter()
                     .map(|entry| (entry.name.to_vec(), entry.ino))
                     .collect();
                 let opened = host.opened(*dir).unwrap();
-                let expected: BTreeSet<(Vec<u8>, Ino)> = (0..told.len())
+                let expected: BTreeSet<(Vec<u8>, Ino)> = (0..inodes_found.len())
                     .map(|file| {
                         let name = format!("{file}").into_bytes();
                         let found = host.find(opened.get(&host), &name).unwrap();
                         (name, found.expect("it is there").ino)
                     })
                     .collect();
-                assert_eq!(told, expected);
+                assert_eq!(inodes_found, expected);
                 let inos: BTreeSet<Ino> = whole.inodes.iter().map(|it| it.ino).collect();
-                assert_eq!(inos.len(), if inodes { told.len() } else { 0 });
+                assert_eq!(inos.len(), if inodes { inodes_found.len() } else { 0 });
                 for record in &whole.inodes {
                     assert_eq!(record.parent, *dir);
                     assert!(host.places.get(record.ino).is_some(), "it can be reached");

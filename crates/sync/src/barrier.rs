@@ -1,8 +1,10 @@
-//! A fence on every running thread of the process, from one of them: membarrier(2), or where that was refused after it had
-//! worked (a filter of system calls came), a [walk] over the processors.
+//! A memory fence on every running thread of the process, issued by one of them. It is
+//! membarrier(2). If that is refused after it had worked (a seccomp filter came), it is a [walk]
+//! over the processors.
+//! came).
 //!
-//! It lets those who do something all the time go without a fence, at the expense of those who do
-//! something seldom (as in P. E. McKenney's sys_membarrier for user-space RCU).
+//! It moves the cost of ordering from a frequent operation (a pin, which needs no fence then) to a
+//! rare one (advancing the epoch). The idea is McKenney's sys_membarrier for user-space RCU.
 
 mod walk;
 
@@ -14,22 +16,22 @@ use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// Threads are interrupted no more often than once in this time, unless it must be.
+/// Running threads are interrupted at most once in this time, unless the caller insists.
 const INTERVAL: Duration = Duration::from_millis(1);
 
 /// A walk that failed is not tried again before this time has passed.
 const WALK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// It worked once and then failed: no thread begins to rely on it from now on. Those that do already are fenced by the slower
-/// way.
+/// membarrier worked once and then failed. No thread begins to rely on it any more; threads that do
+/// already are fenced by the walk.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-/// What the kernel answered.
+/// What the kernel answered to the registration.
 static REGISTERED: OnceLock<bool> = OnceLock::new();
 
-/// Has the kernel got it, and may this process use it? `false` until that is known: to a process of
-/// several threads the kernel answers only when all processors have been through it, which can take a
-/// quarter of a second, and nobody shall wait for that.
+/// Does the kernel have membarrier, and may this process use it? `false` until that is known.
+/// Callers do not wait for the answer: with several threads the kernel gives it only after a grace
+/// period of all processors, up to a quarter of a second.
 #[inline]
 pub(crate) fn is_available() -> bool {
     match REGISTERED.get() {
@@ -41,8 +43,8 @@ pub(crate) fn is_available() -> bool {
     }
 }
 
-/// Asks the kernel, if nobody has: at once as long as there is no other thread, since then it does not
-/// wait for anything.
+/// Asks the kernel, unless that was done. Asks on the calling thread if it is the only one, since
+/// the kernel then answers at once.
 pub(crate) fn prepare() {
     if REGISTERED.get().is_none() {
         if is_alone() {
@@ -53,36 +55,37 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Is there no thread but this one, for sure?
+/// Is this certainly the only thread?
 fn is_alone() -> bool {
-    // Each is a directory there, and so are the entries `.` and `..`.
+    // Each thread is a directory there; `.` and `..` make the other two links.
     fs::metadata("/proc/self/task").is_ok_and(|tasks| tasks.nlink() == 3)
 }
 
-/// Asks the kernel, once, in a thread of its own.
+/// Asks the kernel, once, on a thread of its own.
 #[cold]
 fn ask() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {
         let thread = thread::Builder::new().name("holdfast-barrier".to_owned());
-        // Where there are no threads, there is nobody to wait for either.
+        // If no thread can be spawned, asking here delays only this one.
         if without_idle_policy(|| thread.spawn(answer)).is_err() {
             answer();
         }
     });
 }
 
-/// Where an interpreter runs the program (Miri) there is no such call.
+/// Under Miri the call does not exist.
 fn answer() {
     let register =
         || !cfg!(miri) && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
     REGISTERED.get_or_init(register);
 }
 
-/// Fences every thread of the process: what each did before some moment within this call is seen by
-/// the caller, and each sees after that moment what the caller did before. `false`: it could not.
+/// Fences every thread of the process; `false` if that was impossible. At some moment within this
+/// call, the caller sees what each thread did before. From then on, each thread sees what the
+/// caller did before.
 pub(crate) fn everywhere() -> bool {
-    // For the caller itself, too.
+    // For the calling thread itself.
     fence(Ordering::SeqCst);
     let mut fenced = is_available() && membarrier(MembarrierCommand::PrivateExpedited).is_ok();
     if !fenced && REGISTERED.get() == Some(&true) {
@@ -93,7 +96,7 @@ pub(crate) fn everywhere() -> bool {
     fenced
 }
 
-/// As [`everywhere`], by the slower way, unless that failed just now.
+/// As [`everywhere`], by the walk; refused for [`WALK_INTERVAL`] after a failure.
 fn walk_everywhere() -> bool {
     static FAILED: Pace = Pace::new(WALK_INTERVAL);
     let now = since_begin() + WALK_INTERVAL;
@@ -107,22 +110,22 @@ fn walk_everywhere() -> bool {
     walked
 }
 
-/// Since the first call.
+/// Time since the first call.
 fn since_begin() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     BEGUN.get_or_init(Instant::now).elapsed()
 }
 
-/// Is it long enough since the last time that this said so?
+/// Has [`INTERVAL`] passed since this last returned `true`?
 pub(crate) fn is_due() -> bool {
     static PACE: Pace = Pace::new(INTERVAL);
     // Never 0: the first time is due.
     PACE.allows(since_begin() + INTERVAL)
 }
 
-/// Something that is done seldom.
+/// A limit on how often something is done.
 struct Pace {
-    /// When it was done last, in nanoseconds.
+    /// When it was last done, in nanoseconds.
     last: AtomicU64,
     interval: Duration,
 }
@@ -139,12 +142,12 @@ impl Pace {
         now.saturating_sub(Duration::from_nanos(last)) >= self.interval
     }
 
-    /// May it be done again? It is asked only.
+    /// May it be done again? Does not count as doing it.
     fn would_allow(&self, now: Duration) -> bool {
         self.is_due(self.last.load(Ordering::Relaxed), now)
     }
 
-    /// May it be done again? Of several threads that ask at the same time one is told so.
+    /// May it be done again? Of several threads that ask at once, one gets `true`.
     fn allows(&self, now: Duration) -> bool {
         let last = self.last.load(Ordering::Relaxed);
         let nanoseconds = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);

@@ -3,13 +3,14 @@
 /// Entries of a node of an ordered map, at most.
 const NODE: usize = 11;
 
-/// Bytes that an entry of an ordered map with many takes: its nodes are half to wholly full, two thirds as a rule.
+/// Bytes per entry of a large ordered map: nodes are between half full and full, two thirds on
+/// average.
 #[must_use]
 pub const fn entry_bytes<T>() -> usize {
     size_of::<T>() * 3 / 2
 }
 
-/// Bytes that an ordered map with so many entries takes: one node, or several.
+/// Bytes of an ordered map with `len` entries.
 #[must_use]
 pub const fn map_bytes<T>(len: usize) -> usize {
     match len {
@@ -19,9 +20,9 @@ pub const fn map_bytes<T>(len: usize) -> usize {
     }
 }
 
-/// Bytes that a table of hashes takes which has room for so many entries.
+/// Bytes of a hash table with room for `capacity` entries.
 #[must_use]
 pub const fn table_bytes<T>(capacity: usize) -> usize {
-    // One place in eight stays empty, and each has a byte of control.
+    // One bucket in eight stays empty, and each has a control byte.
     capacity.div_ceil(7) * 8 * (size_of::<T>() + 1)
 }

@@ -1,7 +1,7 @@
 //! Constructors that are `const`.
 
-/// Declares a function that is `const`. Models have a macro of the same name that leaves that out,
-/// because loom's atomics are not made in constants.
+/// Declares a `const` function. Models define a macro of the same name without `const`, because
+/// loom's atomics cannot be built in constants.
 #[macro_export]
 macro_rules! constant {
     ($(#[$meta:meta])* $visibility:vis fn $($function:tt)*) => {

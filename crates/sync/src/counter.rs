@@ -1,13 +1,13 @@
 use crate::per_core::PerCore;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A counter that threads change without meeting: each adds to its own slot.
+/// A counter that threads change without contention: each adds to its own slot.
 ///
-/// A thread may well subtract what another added, so single slots go below zero; only the sum
-/// means something, and only as exactly as the additions around it have settled.
+/// A thread may subtract what another added, so a single slot may be negative. Only the sum means
+/// something, and only as far as the additions around it are complete.
 ///
-/// *Invariant.* A slot of `owned` is written by one thread at a time, the one that has its number:
-/// so an addition needs no atomic exchange. Threads beyond the slots add to `shared`.
+/// *Invariant.* A slot of `owned` is written only by the thread that has its number, so an addition
+/// needs no atomic exchange. Threads without a slot add to `shared`.
 #[derive(Debug, Default)]
 pub struct ShardedCounter {
     owned: PerCore<AtomicI64>,
@@ -24,8 +24,8 @@ impl ShardedCounter {
     /// Adds `n`, which may be negative.
     #[inline]
     pub fn add(&self, n: i64) {
-        // Relaxed: the counter orders nothing else. Nothing is lost: nobody else writes the slot,
-        // and a thread's number passes to the next under a lock.
+        // Relaxed: the counter orders nothing else. No addition is lost, because only this thread
+        // writes the slot, and a thread's number passes to the next thread under a lock.
         match self.owned.own() {
             Some(slot) => {
                 let sum = slot.load(Ordering::Relaxed).wrapping_add(n);
@@ -37,8 +37,8 @@ impl ShardedCounter {
         }
     }
 
-    /// What the threads that share this one's slot have added so far: it changes as they go on, and
-    /// looking at it meets nobody else's line.
+    /// The slot of this thread: what it and earlier or later users of the slot have added. Reading
+    /// it touches no cache line of another thread's slot.
     #[inline]
     #[must_use]
     pub fn own(&self) -> i64 {
@@ -48,8 +48,8 @@ impl ShardedCounter {
 
     /// The sum of all slots.
     ///
-    /// Additions made by other threads during the call may be seen or not, so the sum may never
-    /// have been true at one moment (it can even be negative for an instant).
+    /// Additions that other threads make during the call may be seen or not. So the sum may never
+    /// have been true at one moment, and may even be negative for an instant.
     #[must_use]
     pub fn sum(&self) -> i64 {
         self.owned

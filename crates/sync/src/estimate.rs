@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// How far each thread's slot may be from zero.
 const SLACK: i64 = 32;
 
-/// A counter that is read often: threads add to slots of their own, and bring what has gathered there
-/// to the common sum now and then. Reading it is one load of a line that is seldom written.
+/// A counter that is read often: threads add to slots of their own, and move a slot's content to
+/// the common sum when it reaches the slack. Reading it is one load of a line that is seldom
+/// written.
 ///
-/// It is wrong by less than 32 for each slot (see [`PerCore`]): good for limits that need no more.
-/// (The kernel has the same as `percpu_counter`.)
+/// The error is below 32 for each slot (see [`PerCore`]). The kernel has the same as
+/// `percpu_counter`.
 ///
-/// *Invariant.* A slot is written by one thread at a time, the one that has its number. Threads beyond
-/// the slots add to the sum itself.
+/// *Invariant.* A slot is written only by the thread that has its number. Threads without a slot
+/// add to the sum.
 #[derive(Debug, Default)]
 pub struct Estimate {
     sum: Padded<AtomicI64>,
@@ -40,7 +41,7 @@ impl Estimate {
         }
     }
 
-    /// About the sum; 0 where that is below zero.
+    /// The sum, within the slack; 0 if it is negative.
     #[inline]
     #[must_use]
     pub fn get(&self) -> u64 {

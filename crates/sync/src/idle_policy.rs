@@ -1,14 +1,15 @@
 //! Threads that are started by a thread of the scheduler's idle policy.
 //!
-//! A thread inherits its policy from the one that starts it (`SCHED_RESET_ON_FORK` heeds policies of real time
-//! only), and under `SCHED_IDLE` it gets next to no time while anybody else wants the processor. A
-//! thread may have that policy for a moment, on purpose; those that it starts must not keep it.
+//! A thread inherits its policy from its creator (`SCHED_RESET_ON_FORK` covers real-time policies
+//! only). Under `SCHED_IDLE` it gets next to no time while another thread wants the processor. A
+//! thread may take that policy for a moment, and the threads that it spawns meanwhile must not keep
+//! it.
 #![expect(unsafe_code, reason = "the scheduler's policies have no safe wrapper")]
 
-/// Calls `start`, which starts threads, without the idle policy.
+/// Calls `start`, which spawns threads, without the idle policy.
 ///
-/// Where the calling thread may not leave it, the whole program was meant to have it, and threads do
-/// as they are started.
+/// If the calling thread may not leave that policy, the whole process was meant to have it, and new
+/// threads inherit it.
 pub fn without_idle_policy<T>(start: impl FnOnce() -> T) -> T {
     let left = is_idle() && set(libc::SCHED_OTHER);
     let started = start();
@@ -19,7 +20,7 @@ pub fn without_idle_policy<T>(start: impl FnOnce() -> T) -> T {
 }
 
 fn is_idle() -> bool {
-    // Where an interpreter runs the program (Miri) there are no policies.
+    // Under Miri there are no policies.
     if cfg!(miri) {
         return false;
     }
@@ -30,8 +31,8 @@ fn is_idle() -> bool {
 
 fn set(policy: libc::c_int) -> bool {
     let priority: libc::c_int = 0;
-    // SAFETY: the kernel reads the structure of one integer, which lives until the call returns, and
-    // changes nothing but how the calling thread is scheduled.
+    // SAFETY: the kernel reads a structure of one integer, which lives until the call returns, and
+    // changes only how the calling thread is scheduled.
     let result =
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
     result == 0

@@ -1,29 +1,30 @@
-//! Holdfast's concurrency floor: what many threads touch at once, without sharing cache lines.
+//! Holdfast's concurrency floor: structures that many threads use at once without sharing cache
+//! lines.
 //!
-//! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
-//! On these stands a structure that is read without a lock: [`Index`] finds counted objects
-//! by number ([`EvictedUses`] counts those that are away).
-//! [`together`] does work on several threads. Threads are started by
-//! way of [`without_idle_policy`].
-//! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
-//! somebody asks, [`Padded`] keeps neighbours apart; [`collections`] tells what maps take in memory. Nothing here knows a word of file systems.
+//! The module [`epoch`] keeps memory from being freed under its readers, and [`Published`] is a
+//! pointer that they follow. An [`Index`] finds reference-counted objects by number without a lock,
+//! and [`EvictedUses`] keeps the counts of evicted objects. A call of [`together`] runs work on
+//! several threads, and [`without_idle_policy`] spawns threads. The types [`PerCore`] and
+//! [`ShardedCounter`] hold state that is written per thread and summed on demand. A [`Padded`]
+//! value has cache lines of its own, and [`collections`] gives the memory that maps take. Nothing
+//! here knows about file systems.
 //!
-//! *Invariants.* Readers write no line but their thread's own. Two changes of different objects,
-//! or two additions by threads with slots of their own, write no line in common.
+//! *Invariants.* A reader writes only its own thread's cache line. Changes of different objects,
+//! and additions by threads with slots of their own, write no line in common.
 //!
-//! *Locking.* Each structure says what its writers lock. Nobody waits for anything under a guard of
-//! [`epoch`], except for locks that are held for a few stores.
+//! *Locking.* Each structure says what its writers lock. Under a guard of [`epoch`] a thread takes
+//! only locks that are held for a few stores, and waits for nothing else.
 
 mod barrier;
 pub mod collections;
 mod constant;
 mod counter;
-mod crew;
 pub mod epoch;
 mod estimate;
 mod idle_policy;
 mod index;
 mod padded;
+mod parallel;
 mod per_core;
 mod prefetch;
 mod primitive;
@@ -31,13 +32,13 @@ mod published;
 mod thread_slot;
 
 pub use counter::ShardedCounter;
-pub use crew::{processors, together};
 pub use estimate::Estimate;
 pub use idle_policy::without_idle_policy;
 pub use index::{
     EvictedUses, EvictedUsesLocked, Freeing, Held, Index, Prepared, Ref, Remains, Runs,
 };
 pub use padded::Padded;
+pub use parallel::{processors, together};
 pub use per_core::PerCore;
-pub use prefetch::{prefetch, prefetch_to_fill};
+pub use prefetch::prefetch;
 pub use published::Published;

@@ -2,8 +2,8 @@ use std::ops::{Deref, DerefMut};
 
 /// A value alone on its cache lines.
 ///
-/// The alignment is 128 bytes, two lines: processors fetch adjacent lines in pairs, so a
-/// neighbour on the next line would still be disturbed.
+/// The alignment is 128 bytes, two lines: processors fetch adjacent lines in pairs, so a value on
+/// the next line would still be disturbed.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);

@@ -1,13 +1,13 @@
-use crate::crew::processors;
 use crate::padded::Padded;
+use crate::parallel::processors;
 use crate::thread_slot::{own_thread_slot, thread_slot};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One `T` for each core, each on lines of its own.
+/// One `T` for each core, each on cache lines of its own.
 ///
-/// A thread always meets the same `T` while it lives. There are at least twice as many slots as
-/// cores, dealt to threads in turn; with more threads than slots some share one, so `T` must
-/// still be safe to share (an atomic, a lock): sharing costs time, never correctness.
+/// A thread uses the same `T` for its whole life. There are at least twice as many slots as cores,
+/// dealt to threads in turn. With more threads than slots some threads share one, so `T` must be
+/// safe to share (an atomic, a lock). Sharing costs time, never correctness.
 #[derive(Debug)]
 pub struct PerCore<T> {
     // The length is a power of two.
@@ -17,10 +17,10 @@ pub struct PerCore<T> {
 const SLOTS_MIN: usize = 8;
 const SLOTS_MAX: usize = 512;
 
-/// How many slots this machine gets. Asking it reads files: once is enough.
+/// How many slots this machine gets. Finding that out reads files, so it is done once.
 pub(crate) fn slots() -> usize {
     static SLOTS: AtomicUsize = AtomicUsize::new(0);
-    // Relaxed: a number that comes with nothing else.
+    // Relaxed: the number publishes nothing else.
     let known = SLOTS.load(Ordering::Relaxed);
     if known != 0 {
         return known;
@@ -47,21 +47,21 @@ impl<T> PerCore<T> {
         &self.slots[thread_slot() & (self.slots.len() - 1)].0
     }
 
-    /// The calling thread's own slot, if no other thread writes it (as long as all writers come
-    /// this way): then a load and a store do what takes an exchange elsewhere.
+    /// The calling thread's own slot, if no other thread writes it (as long as all writers use this
+    /// method). A load and a store then suffice in place of an atomic exchange.
     #[inline]
     #[must_use]
     pub fn own(&self) -> Option<&T> {
         self.get(own_thread_slot()?)
     }
 
-    /// The slot of this number, if there are so many.
+    /// The slot of this number, if it exists.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Option<&T> {
         self.slots.get(slot).map(|slot| &slot.0)
     }
 
-    /// All slots, for whoever wants the sum.
+    /// All slots, for a sum.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().map(|slot| &slot.0)
     }

@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A cell that holds a boxed value, or nothing. Readers see a whole value, without a lock; what is
-/// replaced is dropped when no reader can see it any more.
+/// A cell that holds a boxed value or nothing. A reader sees a whole value without a lock; a
+/// replaced value is dropped once no reader can see it.
 ///
-/// *Invariant.* The pointer is null or comes from `Box::into_raw`, and no two cells have the same.
+/// *Invariant.* The pointer is null or comes from `Box::into_raw`, and no two cells hold the same.
 pub struct Published<T> {
     value: AtomicPtr<T>,
     owns: PhantomData<Box<T>>,
@@ -40,13 +40,13 @@ impl<T> Published<T> {
         }
     }
 
-    /// The value of the moment.
+    /// The current value.
     #[inline]
     pub fn load<'g>(&'g self, _guard: &'g Guard) -> Option<&'g T> {
         // Acquire: the value was built before it was published.
         let value = self.value.load(Ordering::Acquire);
-        // SAFETY: null or live: it was in the cell under this guard, so it is dropped only after
-        // the guard, and not by the cell's end, which `&'g self` excludes.
+        // SAFETY: null or live. The value was in the cell under this guard, so it is dropped only
+        // after the guard, and `&'g self` excludes that the cell is dropped.
         unsafe { value.as_ref() }
     }
 
@@ -57,23 +57,23 @@ impl<T> Published<T> {
         self.value.load(Ordering::Relaxed).is_null()
     }
 
-    /// The value, for whoever has the cell to himself.
+    /// The value; `&mut self` excludes readers.
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: null or a live box, and nobody else can reach it through `&mut self`.
+        // SAFETY: null or a live box, and `&mut self` excludes every other access.
         unsafe { self.value.get_mut().as_mut() }
     }
 
-    /// Takes the value out, for whoever has the cell to himself.
+    /// Takes the value out; `&mut self` excludes readers.
     pub fn take_mut(&mut self) -> Option<Box<T>> {
         let value = std::mem::replace(self.value.get_mut(), ptr::null_mut());
-        // SAFETY: null or from a box, taken out of the one cell that had it; no reader is left
-        // that could hold a reference, since those borrow the cell.
+        // SAFETY: null or from a box, taken out of the only cell that had it. No reader is left
+        // that could hold a reference, since references borrow the cell.
         (!value.is_null()).then(|| unsafe { Box::from_raw(value) })
     }
 }
 
 impl<T: Send + Sync + 'static> Published<T> {
-    /// Replaces the value; was there one?
+    /// Replaces the value. Returns whether there was one.
     pub fn replace(&self, value: Option<Box<T>>) -> bool {
         let new = value.map_or(ptr::null_mut(), Box::into_raw);
         // Release: readers of `new` see it built.
@@ -81,7 +81,7 @@ impl<T: Send + Sync + 'static> Published<T> {
         retire(old)
     }
 
-    /// Replaces the value if it is still `current`. Returns the new one, or the box unused.
+    /// Replaces the value if it is still `current`, and returns the new one.
     ///
     /// # Errors
     /// The box, when the cell holds something else by now.
@@ -99,7 +99,7 @@ impl<T: Send + Sync + 'static> Published<T> {
         {
             Ok(old) => {
                 retire(old);
-                // SAFETY: in the cell under this guard, hence live as long as it.
+                // SAFETY: in the cell under this guard, so it lives as long as the guard.
                 Ok(unsafe { &*new })
             }
             // SAFETY: made from a box above and never published.
@@ -112,15 +112,15 @@ fn retire<T: Send + Sync + 'static>(old: *mut T) -> bool {
     if old.is_null() {
         return false;
     }
-    // The pointer and not the box: readers may still look at what it points to.
-    // SAFETY: from a box, just taken out of the one cell that had it, so unreachable for those who
-    // pin themselves from now on; `T` may be dropped on any thread.
+    // The pointer and not the box: readers may still look at its target. SAFETY: from a box, just
+    // taken out of the only cell that had it, so threads that pin from now on cannot reach it. `T`
+    // may be dropped on any thread.
     unsafe { epoch::retire_with(old.cast(), free::<T>) };
     true
 }
 
 /// # Safety
-/// `value` comes from a `Box<T>`, and nobody can reach it any more.
+/// `value` comes from a `Box<T>`, and no thread can reach it any more.
 unsafe fn free<T>(value: *mut ()) {
     // SAFETY: the caller's promise.
     drop(unsafe { Box::from_raw(value.cast::<T>()) });

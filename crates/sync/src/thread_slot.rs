@@ -1,16 +1,17 @@
 //! A small number for each living thread, so that per-thread state can live in arrays.
 //!
-//! *Invariants.* Two threads alive at the same time have different numbers. The numbers stay
-//! dense: a thread that ends gives its number back, and the smallest free one is dealt next, so
-//! a program that starts and ends threads does not pile its live threads onto a few slots.
+//! *Invariants.* Two threads alive at the same time have different numbers. Numbers stay dense: a
+//! thread that ends returns its number, and the smallest free one is dealt next. So a program that
+//! starts and ends threads does not pile its live threads onto a few slots.
 //!
-//! *Locking.* `FREE` is taken once in a thread's life and once at its end; a leaf.
+//! *Locking.* `FREE` is taken once when a thread first needs its number and once at its end; a
+//! leaf.
 
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// Numbers given back, and the first one never dealt.
+/// Numbers returned, and the first one never dealt.
 struct Free {
     returned: BTreeSet<usize>,
     next: usize,
@@ -24,12 +25,12 @@ static FREE: Mutex<Free> = Mutex::new(Free {
 const NONE: usize = usize::MAX;
 
 thread_local! {
-    // Without a destructor and with a constant start: reading it is one load.
+    // Without a destructor and with a constant initializer, so that reading it is one load.
     static SLOT: Cell<usize> = const { Cell::new(NONE) };
     static OWNER: Owner = const { Owner };
 }
 
-/// Gives the thread's number back when the thread ends.
+/// Returns the thread's number when the thread ends.
 struct Owner;
 
 impl Drop for Owner {
@@ -48,8 +49,8 @@ pub(crate) fn thread_slot() -> usize {
     if slot == NONE { assign() } else { slot }
 }
 
-/// The number of the calling thread, if no other thread has it: not for a late caller, that
-/// borrows one.
+/// The number of the calling thread, if no other thread has it. `None` after the thread's
+/// destructors have run: it borrows a number then.
 #[inline]
 pub(crate) fn own_thread_slot() -> Option<usize> {
     let slot = SLOT.get();
@@ -62,8 +63,8 @@ pub(crate) fn own_thread_slot() -> Option<usize> {
 
 #[cold]
 fn assign() -> usize {
-    // Once the owner's destructor has run nothing would give a number back any more: such a
-    // late caller borrows slot 0, which is correct for every user here, only less private.
+    // Once the owner's destructor has run, nothing would return a number any more. Such a thread
+    // borrows slot 0, which is correct for every user here, only contended.
     if OWNER.try_with(|_| ()).is_err() {
         return 0;
     }

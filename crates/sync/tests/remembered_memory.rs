@@ -1,4 +1,5 @@
-//! What raw uses of objects take that are away. One test: the bytes are counted for the whole process.
+//! Memory of the raw uses of evicted objects. One test: the bytes are counted for the whole
+//! process.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
 use holdfast_sync::{EvictedUses, Index, Prepared, epoch};
@@ -33,8 +34,8 @@ unsafe impl GlobalAlloc for Counting {
 
 const OBJECTS: u64 = 200_000;
 
-/// Bytes for an object that is away, of which so many uses are counted, where objects have these keys: where the table is fullest, and
-/// where it is emptiest. What is told of them all is what the allocator counts.
+/// Bytes for each evicted object with `uses` raw uses, for objects with these keys: where the table
+/// is fullest, and where it is emptiest. The index's own figure must be what the allocator counts.
 fn bytes_each(uses: u64, key: impl Fn(u64) -> u64) -> (f64, f64) {
     let index = Index::<()>::new();
     let evicted_uses = EvictedUses::new();
@@ -64,7 +65,7 @@ fn bytes_each(uses: u64, key: impl Fn(u64) -> u64) -> (f64, f64) {
         epoch::synchronize();
     }
     let counted = BYTES.load(Ordering::Relaxed) - before;
-    // A few leaves of the index stay, and what each core keeps.
+    // A few leaves of the index remain, and what each core keeps.
     let beside = counted - told.cast_signed();
     assert!((0..64 << 10).contains(&beside), "{counted}, {told} told");
     (least, most)

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 /// Set in the process that runs one test.
 const IS_ALONE: &str = "HOLDFAST_TEST_ALONE";
 
-/// Runs the test of this name in a process of its own, and returns whether the caller is in that process. Elsewhere
-/// the test has passed when this returns.
+/// Runs the test of this name in a process of its own, and returns whether the caller is in that
+/// process. Elsewhere the test has passed when this returns.
 ///
 /// # Panics
 /// If the test fails there, or if no test has that name.

@@ -1,9 +1,11 @@
 //! The conformance suite: named cases, one claim each, for everything that calls itself a file
-//! system: the library over any store, a mount of it, and the host's own file systems, which
-//! show that the suite asks for nothing that is not so.
+//! system.
 //!
-//! A case speaks through a [`Bench`]: callers of the usual cast, a directory of its own, and
-//! operations that are expected to succeed or to fail in a certain way.
+//! The suite runs over the library with any store and over a mount of it. It also runs over the
+//! host's own file systems, which shows that its claims hold elsewhere too.
+//!
+//! A case works through a [`Bench`]: the callers of the usual cast, a directory of its own, and
+//! operations with their expected results.
 
 mod access;
 mod bench;

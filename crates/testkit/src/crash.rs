@@ -1,17 +1,18 @@
-//! A crash test of volumes: the power goes at any moment, and what the volume then holds must be
-//! where some moment before had left it.
+//! A crash test of volumes: the power fails at any moment, and the volume must then hold the tree
+//! of some earlier moment.
 //!
-//! A *sequence* of steps is performed through the core on a recorded device, with a look at the
-//! whole tree after each step. Then the states in which a crash may leave the device are made
-//! ([`CrashStates`]), each is opened, and its tree compared: it must be that after one of
-//! the steps begun, none that was made durable may be missing. Sectors of large files may be those
-//! of a later step, because they are written in place before their commit is; nothing else is
-//! forgiven. Where all that was written is there, the process alone may have ended: then nothing may be missing that
-//! was handed to the device's cache. Some of the states are also filled to the brim and emptied: a block that two have, or
-//! that nobody has, shows.
+//! A *sequence* of steps is performed through the core on a recorded device. The whole tree is read
+//! after each step. [`CrashStates`] then makes the states in which a crash may leave the
+//! device. Each state is opened and its tree compared. It must be the tree after one of the steps
+//! begun, and no durable step may be missing. Only sectors of large files may belong to a later
+//! step, because they are written in place before their commit.
+//!
+//! A state with everything that was written stands for the end of the process alone: then nothing
+//! may be missing that was handed to the device's cache. Some of the states are also filled and
+//! emptied, which shows a block that is allocated twice or lost.
 //!
 //! Sequences are numbered: all of one and of two steps of an alphabet, then random ones. A failure
-//! prints what brings it back: seed, sequence, state.
+//! prints seed, sequence and state, which repeat it.
 
 pub mod command;
 mod faults;
@@ -30,7 +31,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::command::seconds;
 use crate::device::CrashStates;
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 pub use faults::{Tried, faults};
 pub use mangled::Images;
 pub use step::Step;
@@ -38,43 +42,48 @@ use subject::Bases;
 use trace::Trace;
 use verify::verify;
 
-/// What a run is to be like.
-#[derive(Clone, Copy, Debug)]
+/// Tries crash states of a volume, until there were as many as --states says
+///
+/// Exit code 0: nothing went wrong; 1: something did; 2: the arguments make no sense.
+#[derive(Clone, Copy, Debug, Parser)]
+#[command(name = "crash")]
 pub struct Settings {
-    /// Random sequences and states follow from it.
+    /// Random sequences and states follow from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// States to try.
+    /// States to try
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub states: u64,
-    /// Of the sequences of more than one step only every so-manieth is tried.
+    /// Of the sequences of more than one step only every so-manieth is tried
+    #[arg(skip = 1_u64)]
     pub every: u64,
-    /// Of the states of a sequence only every so-manieth is tried.
+    /// Of the states of a sequence only every so-manieth is tried
+    #[arg(skip = 1_u64)]
     pub stride: u64,
-    /// Steps of a random sequence at most.
+    /// Steps of a random sequence at most
+    #[arg(long, value_name = "N", default_value_t = 60,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub operations: usize,
-    /// Threads.
+    /// Threads. One more than processors by default: a quarter of the time of a state is waiting
+    /// for the volume's own threads
+    #[arg(long, value_name = "N",
+        default_value_t = std::thread::available_parallelism().map_or(1, usize::from) + 1,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub threads: usize,
-    /// After this time no new sequence is begun.
+    /// After so long no new sequence is begun
+    #[arg(long = "seconds", value_name = "N", value_parser = seconds)]
     pub time: Option<Duration>,
-    /// Only this sequence.
+    /// Only this sequence: brings a failure back
+    #[arg(long, value_name = "N")]
     pub sequence: Option<u64>,
-    /// Only this state of each.
+    /// Only this state of it
+    #[arg(long, value_name = "N", requires = "sequence")]
     pub state: Option<u64>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            seed: 1,
-            states: 100_000,
-            every: 1,
-            stride: 1,
-            operations: 60,
-            // One more than processors: a quarter of the time of a state is waiting for the volume's own threads.
-            threads: std::thread::available_parallelism().map_or(1, usize::from) + 1,
-            time: None,
-            sequence: None,
-            state: None,
-        }
+        Self::parse_from(["crash"])
     }
 }
 

@@ -1,5 +1,5 @@
-//! Wrappers round any block device: one that remembers, one that fails, one that runs full, one
-//! that takes its time, one that waits for the test; and the states that a crash may leave.
+//! Wrappers round any block device: one that records, one that fails, one that runs full, one with
+//! latency, one that waits for the test. And the states that a crash may leave.
 //!
 //! Wrappers stack: a faulty device over a recording one shows what a crash leaves of writes that
 //! were acknowledged and never done.

@@ -1,8 +1,8 @@
 //! The differential tester: the same random operations against the library and against the
 //! host kernel's tmpfs, compared after every step.
 //!
-//! A *target* runs operations as one of a fixed cast of callers and lets itself be looked at
-//! by an inspector who leaves no trace. The *generator* makes operations that collide: few
+//! A *target* runs operations as one of a fixed cast of callers. An inspector reads its state and
+//! leaves no trace. The *generator* makes operations that collide: few
 //! names, few directories, callers with overlapping rights. The *run* compares results and
 //! every affected object, and keeps the list of operations; the *shrinker* replays that list
 //! with operations dropped until a short sequence is left. Where the kernel decides freely,

@@ -36,7 +36,8 @@ pub fn effort() -> Effort {
     }
 }
 
-/// The seed to begin with: what `HOLDFAST_SEED` says, else `usual`. It is printed, to repeat a failure with.
+/// The seed to begin with: what `HOLDFAST_SEED` says, else `usual`. It is printed, to repeat a
+/// failure with.
 ///
 /// # Panics
 /// If the variable is no number.

@@ -1,15 +1,17 @@
-//! Device calls fail while several threads write, rename, truncate, unlink and fsync, and while commits come
-//! from them, from the timer, from checkpoints and from fullness.
+//! Device calls fail while several threads write, rename, truncate, unlink and fsync, and while
+//! commits come from them, from the timer, from checkpoints and from fullness.
 //!
-//! A round has a volume of its own, and faults that follow from seed and number. Each thread works in a directory of its
-//! own, so that the states of its files follow each other; each word of a file says whose it is and which write brought it.
-//! Afterwards the volume is dropped as by a crash, and opened as it may be then: without anything that was not flushed, with
-//! all of it, and with a part. It must be without findings, each directory as after one of its thread's
-//! operations, together as at one moment, no operation before an fsync that succeeded may be missing, and no file may have
-//! words of another.
+//! A round has a volume of its own, and faults that follow from seed and number. Each thread works
+//! in a directory of its own, so that the states of its files follow each other. Each word of a
+//! file names its file and the write that brought it.
 //!
-//! A seed fixes operations and faults (which call of a kind each strikes). Which thread makes that call is up to the
-//! host's scheduler, so a failure may take several runs of its round to come back.
+//! Afterwards the volume is dropped as by a crash and opened three times: without anything that was
+//! not flushed, with all of it, and with a part. The check must have no findings. Each directory
+//! must be as after one of its thread's operations, and all of them as at one moment. No operation
+//! before a successful fsync may be missing, and no file may have words of another.
+//!
+//! A seed fixes operations and faults (the call of its kind that each fault strikes). The host's
+//! scheduler decides which thread makes that call, so a failure may need several runs of its round.
 
 pub mod command;
 mod judge;
@@ -22,6 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use parking_lot::Mutex;
 use plan::Plan;
 use round::{Bases, Outcome};
@@ -35,27 +39,34 @@ const JOBS: usize = 4;
 /// So many rounds at most for each fault that is wanted: more would be faults that do not come.
 const ROUNDS_MAX: u64 = 10;
 
-/// What is tried.
-#[derive(Clone, Copy, Debug)]
+/// Has calls of devices fail beside each other, until so many have as --faults says
+///
+/// Exit code 0: nothing went wrong; 1: something did; 2: the arguments make no sense.
+#[derive(Clone, Copy, Debug, Parser)]
+#[command(name = "faults")]
 pub struct Settings {
-    /// Operations and faults follow from it.
+    /// Operations and faults follow from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Threads beside each other.
+    /// Threads beside each other
+    #[arg(long, value_name = "N", default_value_t = 8,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub threads: usize,
-    /// Rounds are made until so many faults have struck.
+    /// Faults wanted
+    #[arg(long, value_name = "N", default_value_t = 1000)]
     pub faults: u64,
-    /// Only this round, so often.
-    pub round: Option<(u64, u64)>,
+    /// Only this round. Operations and faults are the same each time, the order of the threads is
+    /// the host's
+    #[arg(long, value_name = "N")]
+    pub round: Option<u64>,
+    /// How often to make it
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "round")]
+    pub times: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            seed: 1,
-            threads: 8,
-            faults: 1000,
-            round: None,
-        }
+        Self::parse_from(["faults"])
     }
 }
 
@@ -68,7 +79,7 @@ pub struct Summary {
     pub faults: u64,
     /// Rounds without a fault, on a volume that is nearly full.
     pub crowded: u64,
-    /// Rounds whose store failed.
+    /// Rounds in which the store failed.
     pub failed: u64,
     /// Operations that succeeded.
     pub operations: u64,
@@ -129,8 +140,8 @@ pub fn run(settings: &Settings, say: &(dyn Fn(&str) + Sync)) -> Result<Summary, 
             // Relaxed: it only deals numbers out.
             let nth = next.fetch_add(1, Ordering::Relaxed);
             let number = match settings.round {
-                Some((_, times)) if nth >= times => return,
-                Some((number, _)) => number,
+                Some(_) if nth >= settings.times => return,
+                Some(number) => number,
                 None if nth > ROUNDS_MAX * settings.faults => return,
                 None if summary.lock().faults >= settings.faults => return,
                 None => nth,
@@ -160,7 +171,7 @@ fn patiently(plan: &Plan, bases: &Bases, threads: usize) -> Outcome {
     let (done, wait) = mpsc::channel();
     let (plan, bases) = (plan.clone(), bases.clone());
     std::thread::spawn(move || {
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if it took too long.
         let _ = done.send(round::run(&plan, &bases, threads));
     });
     let waited = wait.recv_timeout(PATIENCE);

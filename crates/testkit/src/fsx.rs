@@ -1,8 +1,8 @@
 //! fsx through the library: random operations on one file, against an image of its bytes.
 //!
-//! The idea is the old "file system exerciser": one file, every way to change its bytes and its
-//! length, and after each read a comparison with an image kept in memory. Everything goes
-//! through the core's own calls; the file is closed, opened again and synced in between.
+//! It follows the "file system exerciser": one file, every way to change its bytes and its length.
+//! Each read is compared with an image in memory. Everything goes through the core's own calls. The
+//! file is closed, opened again and synced in between.
 
 mod image;
 mod op;
@@ -39,8 +39,8 @@ struct Exercise<'a> {
     image: Image,
 }
 
-/// As [`exercise`], with threads beside it that read the file at random places, and have what is in
-/// memory forgotten: what they bring back may not be what was there before a change.
+/// As [`exercise`], beside threads that read the file at random offsets and evict its pages. A page
+/// that they load must not hold bytes from before a change.
 ///
 /// # Errors
 /// As [`exercise`].

@@ -1,13 +1,16 @@
 //! Full file systems: random operations with 0 to 100 blocks free.
 //!
-//! A volume of 8 to 64 MiB (or `mem:` with a limit) is kept full by a file that takes what is left. Root and an
-//! ordinary user do everything there is to do with files of every size class, names and attributes of every
-//! length; now and then the volume is closed and opened again, or dropped as by a kill.
+//! A volume of 8 to 64 MiB (or `mem:` with a limit) is kept full by a file that takes what is left.
+//! Root and an ordinary user run all operations on files of every size class, and on names and
+//! attributes of every length. Now and then the volume is closed and opened again, or dropped as by
+//! a kill.
 //!
-//! What is allowed: success, or `ENOSPC` where the count of blocks agrees: after a commit and a checkpoint
-//! there are fewer free blocks than the operation may need, and the [reserve](RESERVE) that it must leave. Removing,
-//! cutting and punching always succeed. What was there at the last sync, and was not touched since, is there
-//! after a kill; after a close everything is, with as many blocks, and a check finds nothing.
+//! An operation may succeed, or return `ENOSPC` if the count of blocks agrees. It agrees if, after
+//! a commit and a checkpoint, fewer blocks are free than the operation may need together with the
+//! [reserve](RESERVE). Removing, truncating and punching always succeed.
+//!
+//! What was there at the last sync and was not changed since is there after a kill. After a close
+//! everything is there, with as many blocks, and a check finds nothing.
 
 pub mod command;
 mod model;
@@ -15,28 +18,26 @@ mod operations;
 mod world;
 
 use crate::rng::Rng;
+use clap::Parser;
 use std::fmt;
 
-/// Blocks that an operation may have to leave besides what it takes: what it may cost of the trees at most. What
-/// a volume sets aside is not counted as free.
+/// Blocks that an operation may have to leave besides what it takes: what it may cost of the trees
+/// at most. What a volume sets aside is not counted as free.
 pub const RESERVE: u64 = 640;
 
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Does random operations on file systems that are full
+///
+/// A failure names the seed that brings it back. Exit code 0: nothing went wrong; 1: something did;
+/// 2: the arguments make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Parser)]
+#[command(name = "full")]
 pub struct Settings {
-    /// Everything follows from it.
+    /// Everything follows from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// So many operations in all.
+    /// Operations in all
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub operations: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            seed: 1,
-            operations: 50_000,
-        }
-    }
 }
 
 /// Operations on one file system, before the next is made.
@@ -75,7 +76,8 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Fills one file system after the other, until there were as many operations. `say` is told of each session.
+/// Fills one file system after the other, until there were as many operations. `say` is told of
+/// each session.
 ///
 /// # Errors
 /// What was wrong first, with the seed of its session.

@@ -1,13 +1,17 @@
-//! What Holdfast is tested with: a differential tester against the host kernel, an fsx of its
-//! own, stores and devices that fail or wait or remember, a conformance suite for every front end, a stress
-//! test, and a crash test of volumes.
+//! What Holdfast is tested with: stores and devices that fail, wait or record, and the suites over
+//! them.
+//!
+//! The suites are a differential tester against the host's kernel, an fsx, a conformance suite for
+//! every front end, a stress test, and crash and fault tests of volumes.
 
 pub mod alone;
 pub mod coherence;
+mod command;
 pub mod conformance;
 pub mod crash;
 pub mod device;
 pub mod diff;
+pub mod dump;
 pub mod effort;
 pub mod faults;
 pub mod fsx;

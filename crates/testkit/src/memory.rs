@@ -4,14 +4,14 @@ use holdfast_core::{FileSystem, Memory, Options, Store};
 use holdfast_types::Result;
 use std::sync::Arc;
 
-/// A file system over a store, within a memory apart from other tests' of so many bytes; within the process's without
-/// a number.
+/// A file system over a store, within a memory apart from other tests' of so many bytes; within the
+/// process's without a number.
 ///
 /// # Errors
 /// As [`FileSystem::new`].
 pub fn within(store: Arc<dyn Store>, options: Options, bytes: Option<u64>) -> Result<FileSystem> {
     let memory = match bytes {
-        Some(bytes) => Memory::apart(bytes),
+        Some(bytes) => Memory::separate(bytes),
         None => Arc::clone(Memory::of_process()),
     };
     FileSystem::within(store, options, memory)

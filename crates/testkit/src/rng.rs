@@ -8,7 +8,7 @@
 pub struct Rng([u64; 4]);
 
 impl Rng {
-    /// A generator whose whole sequence follows from `seed`.
+    /// A generator; its whole sequence follows from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut state = seed;

@@ -1,7 +1,7 @@
 //! Tests that cannot run here, and say so.
 //!
-//! The test runner knows no test that skips itself: it passes. So a line tells, past what the runner keeps of a test's
-//! output, and `.ci/run` counts those lines apart from what passed.
+//! The test runner knows no test that skips itself: it passes. So a line tells, past what the
+//! runner keeps of a test's output, and `.ci/run` counts those lines apart from what passed.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,7 +18,8 @@ pub fn mount_obstacle() -> Option<&'static str> {
     }
 }
 
-/// Says that the calling test, or a part of it, does not run, since this machine gives it no right or no device to.
+/// Says that the calling test, or a part of it, does not run, since this machine gives it no right
+/// or no device to.
 ///
 /// # Panics
 /// Where the variable `CI` is `true`: what runs nowhere is not tested.
@@ -28,7 +29,8 @@ pub fn skipped(reason: &str) {
     tell(reason);
 }
 
-/// Says that the calling test, or a part of it, does not run, since the kernel lacks what it is about.
+/// Says that the calling test, or a part of it, does not run, since the kernel lacks what it is
+/// about.
 pub fn skipped_by_kernel(reason: &str) {
     tell(reason);
 }
@@ -36,7 +38,8 @@ pub fn skipped_by_kernel(reason: &str) {
 fn tell(reason: &str) {
     let thread = std::thread::current();
     let line = format!("skipped: {}: {reason}\n", thread.name().unwrap_or("?"));
-    // Not by `eprint`, which the runner catches. Without standard error nobody reads it.
+    // Not by `eprint`, which the runner catches. An error is ignored: without standard error no
+    // reader exists.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

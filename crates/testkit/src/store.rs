@@ -3,7 +3,6 @@
 //!
 //! A wrapper is a [`Wrapped`] store with a [`Hook`] that sees every call before the store does.
 
-mod change;
 mod faulty;
 mod model;
 mod pages;
@@ -11,10 +10,9 @@ mod recording;
 mod shared;
 mod slow;
 
-pub use change::OwnedChange;
 pub use faulty::{Fault, Faults, FaultyStore};
 pub use model::ModelStore;
-pub use recording::{Record, Recorded, RecordingStore};
+pub use recording::{Noted, Record, Recorded, RecordingStore};
 pub use shared::{SharedState, SharedStore};
 pub use slow::{Latency, SlowStore};
 

@@ -1,15 +1,16 @@
-//! A stress test of the core: every operation of its public interface at random, on one tree, by
-//! many threads, beside others that walk, count, evict, scan, switch quotas, and now and then take
-//! the whole file system away.
+//! A stress test of the core: many threads run every operation of its public interface at random,
+//! on one tree. Other threads walk, count, evict, scan and switch quotas, and now and then revoke
+//! the file system.
 //!
-//! A run consists of *rounds*, each the life of one file system. It ends in one of two ways. Either
-//! everything is closed, compared with itself after an eviction, and removed; or the file system is
-//! revoked under its users, and while the next round runs they go on to use what they hold (which
-//! must fail) and close it bit by bit. Either way nothing may be left: inodes, names, pages, bytes,
-//! open files, watches, locks, space of the store; and whenever no file system lives, as much memory
-//! is allocated as before the first one.
+//! A run consists of *rounds*, each the lifetime of one file system. A round ends in one of two
+//! ways. Either everything is closed, compared with itself after an eviction, and removed. Or the
+//! file system is revoked: during the next round its users go on to use what they hold, which must
+//! fail, and close it step by step.
 //!
-//! Which operation meets which cannot be repeated; what each thread asks for follows from the seed.
+//! Either way no inode, name, page, byte, open file, watch, lock or space of the store may be left.
+//! Whenever no file system exists, as much memory is allocated as before the first one.
+//!
+//! The operations of each thread follow from the seed. Their interleaving cannot be repeated.
 
 mod attributes;
 mod below;
@@ -28,6 +29,9 @@ mod words;
 mod worker;
 mod world;
 
+use crate::command::{millis, seconds};
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use memory::Memory;
 use round::{Ending, Round};
 use std::fmt;
@@ -41,24 +45,37 @@ use sys::Live;
 pub enum Base {
     /// Memory: everything is pinned.
     Memory,
-    /// The model store: what nobody uses is evicted and loaded again.
+    /// The model store: what is not in use is evicted and loaded again.
     Model,
     /// A volume on a device in memory: closed at the end, opened again and compared.
     Volume,
 }
 
-/// What a run is to be like.
-#[derive(Clone, Copy, Debug)]
+/// Has threads do everything at once, for a while, and compares what is left
+///
+/// Memory that is still allocated when no file system lives is a failure. Exit code 0: nothing went
+/// wrong; 1: something did; 2: the arguments make no sense.
+#[derive(Clone, Copy, Debug, Parser)]
+#[command(name = "stress")]
 pub struct Settings {
-    /// For how long.
+    /// For how long
+    #[arg(long, value_name = "N", conflicts_with = "time", value_parser = seconds)]
+    pub minutes: Option<Duration>,
+    /// For how long
+    #[arg(long = "seconds", value_name = "N", default_value = "60", value_parser = seconds)]
     pub time: Duration,
-    /// Of one round.
+    /// How long one round takes
+    #[arg(long, value_name = "MILLISECONDS", default_value = "4000", value_parser = millis)]
     pub round: Duration,
-    /// Threads that work, beside a few that look after things.
+    /// Threads that work, beside a few that look after things
+    #[arg(long, value_name = "N", default_value_t = 8,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub threads: usize,
-    /// What the threads ask for follows from it.
+    /// What the threads ask for follows from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// What stands below.
+    /// What stands below
+    #[arg(long = "store", value_enum, default_value_t = Base::Memory)]
     pub base: Base,
 }
 
@@ -151,7 +168,7 @@ pub fn run(settings: &Settings, say: &(dyn Fn(&str) + Sync)) -> Result<Summary, 
         let closing = scope.spawn(move || {
             left.iter().try_for_each(|ending| {
                 alone(|| ending.wind_up())?;
-                // Nobody listens any more if something went wrong there.
+                // The receiver is gone if it has failed.
                 let _ = wound_up.send(());
                 Ok(())
             })

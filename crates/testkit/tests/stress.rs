@@ -10,6 +10,7 @@ static ALLOCATOR: Counting<System> = Counting(System);
 
 fn holds_out(base: Base) {
     let settings = Settings {
+        minutes: None,
         time: Duration::from_secs(effort().of(1, 5)),
         round: Duration::from_millis(effort().of(200, 400)),
         threads: 8,

@@ -1,11 +1,11 @@
 use crate::{FileType, Ino, Time, mode_bits};
 
-/// What stat(2) and statx(2) tell of an inode.
+/// What stat(2) and statx(2) return for an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attr {
     /// The inode's number.
     pub ino: Ino,
-    /// What it is.
+    /// Its type.
     pub kind: FileType,
     /// Permission, set-id and sticky bits (07777).
     pub perm: u16,
@@ -27,7 +27,7 @@ pub struct Attr {
     pub mtime: Time,
     /// Last change of the inode.
     pub ctime: Time,
-    /// Birth.
+    /// Creation.
     pub btime: Time,
 }
 
@@ -67,18 +67,18 @@ pub struct SetAttr {
     pub ctime: Option<SetTime>,
 }
 
-/// What statfs(2) tells of a file system.
+/// What statfs(2) returns for a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatFs {
     /// Block size in bytes.
     pub block_size: u32,
-    /// Blocks in all.
+    /// Total number of blocks.
     pub blocks: u64,
-    /// Blocks free, those included that are kept in reserve.
+    /// Free blocks, reserved ones included.
     pub blocks_free: u64,
-    /// Blocks free that a file can get.
+    /// Free blocks that a file can get.
     pub blocks_available: u64,
-    /// Inodes in all.
+    /// Total number of inodes.
     pub files: u64,
     /// Inodes free.
     pub files_free: u64,

@@ -2,7 +2,7 @@ use bitflags::bitflags;
 use std::sync::Arc;
 
 bitflags! {
-    /// Capabilities (capabilities(7)) that a file system asks about.
+    /// Capabilities (capabilities(7)) that a file system checks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Caps: u64 {
         /// Change owners at will.
@@ -28,11 +28,10 @@ bitflags! {
     }
 }
 
-/// On whose behalf an operation runs.
+/// The process for which an operation runs.
 ///
-/// A front end whose own kernel has checked permissions already (FUSE with
-/// `default_permissions`) says so by [`Caller::checked`]: the core then asks nothing again, but
-/// still takes owner, group and umask from here.
+/// FUSE with `default_permissions` has the kernel check permissions, and sets [`Caller::checked`].
+/// The core then checks none again, but still takes owner, group and umask from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// File system user id.
@@ -43,11 +42,11 @@ pub struct Caller {
     pub groups: Arc<[u32]>,
     /// Effective capabilities.
     pub caps: Caps,
-    /// Bits cleared from the mode of what is created.
+    /// Bits cleared from the mode of new inodes.
     pub umask: u16,
     /// Process id, as record locks report it.
     pub pid: u32,
-    /// Has somebody else checked permissions already?
+    /// Has the front end's kernel checked permissions already?
     pub checked: bool,
 }
 

@@ -1,10 +1,10 @@
 use std::{fmt, io};
 
-/// A Linux error number: the language in which the core answers.
+/// A Linux error number, as the core returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(i32);
 
-/// A result whose error is an [`Errno`].
+/// A result with an [`Errno`] as its error.
 pub type Result<T, E = Errno> = std::result::Result<T, E>;
 
 macro_rules! errnos {

@@ -68,18 +68,18 @@ bitflags! {
         const UNSHARE_RANGE = libc::FALLOC_FL_UNSHARE_RANGE;
     }
 
-    /// Flags of an inode (ioctl_iflags(2), chattr(1)), with Linux's numbers: those that are kept here.
+    /// Flags of an inode (ioctl_iflags(2), chattr(1)) that are kept here, with Linux's numbers.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct FileFlags: u32 {
-        /// Nothing of it changes: no content, no attribute, no name.
+        /// Nothing of the inode may change: no content, no attribute, no name.
         const IMMUTABLE = 0x10;
-        /// It is only written at its end; of a directory, names only come.
+        /// Writes go to the end only; in a directory, names may only be added.
         const APPEND = 0x20;
-        /// dump(8) leaves it out.
+        /// dump(8) skips it.
         const NODUMP = 0x40;
         /// Reading leaves its access time alone.
         const NOATIME = 0x80;
-        /// What is made in this directory, and moved to it, is of its project.
+        /// New inodes in this directory, and inodes moved to it, get its project.
         const PROJECT_INHERIT = 0x2000_0000;
     }
 
@@ -96,14 +96,15 @@ bitflags! {
 }
 
 impl FileFlags {
-    /// Those that keep the inode from being removed, renamed or linked, and its attributes from being changed.
+    /// Flags that keep the inode from being removed, renamed or linked, and its attributes from
+    /// being changed.
     pub const PROTECTING: Self = Self::IMMUTABLE.union(Self::APPEND);
-    /// Those that what is made in a directory gets from it.
+    /// Flags that new inodes inherit from their directory.
     pub const INHERITED: Self = Self::NODUMP
         .union(Self::NOATIME)
         .union(Self::PROJECT_INHERIT);
 
-    /// Those of these that an inode of this type can have.
+    /// The flags among these that an inode of this type can have.
     #[must_use]
     pub const fn of_kind(self, kind: FileType) -> Self {
         match kind {
@@ -115,14 +116,6 @@ impl FileFlags {
 }
 
 impl OpenFlags {
-    /// May the file be read? Quicker than [`readable`](Self::readable), and false for access modes that
-    /// nobody should ask for.
-    #[inline]
-    #[must_use]
-    pub const fn plainly_readable(self) -> bool {
-        self.bits() & (libc::O_WRONLY | libc::O_PATH) == 0
-    }
-
     /// May the file be read?
     #[must_use]
     pub const fn readable(self) -> bool {

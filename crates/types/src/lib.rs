@@ -1,7 +1,7 @@
-//! The words every Holdfast crate shares: numbers, errors, attributes, modes, names, callers.
+//! The types that every Holdfast crate shares: numbers, errors, attributes, modes, names, callers.
 //!
-//! Nothing here does I/O or knows a thread. Values mirror Linux where Linux has a number for
-//! them (mode bits, errno, open flags), so that a front end can pass them through unchanged.
+//! Nothing here does I/O or uses threads. Values are Linux's where Linux has a number for them
+//! (mode bits, errno, open flags), so that a front end can pass them through unchanged.
 
 mod attr;
 mod caller;
@@ -10,7 +10,6 @@ mod flags;
 mod ino;
 mod kind;
 mod name;
-mod scan;
 mod time;
 
 pub use attr::{Attr, SetAttr, SetTime, StatFs};
@@ -20,5 +19,4 @@ pub use flags::{Access, Fallocate, FileFlags, OpenFlags, RenameFlags, Whence, Xa
 pub use ino::Ino;
 pub use kind::{FileType, S_ISGID, S_ISUID, S_ISVTX, mode_bits};
 pub use name::{NAME_MAX, PATH_MAX, SYMLOOP_MAX, check_component, check_new_name, is_special};
-pub use scan::{find_byte, rfind_byte_and_zeros};
 pub use time::Time;

@@ -1,4 +1,3 @@
-use crate::scan::has_either;
 use crate::{Errno, Result};
 
 /// Longest name of a directory entry, in bytes.
@@ -20,21 +19,21 @@ pub fn check_component(name: &[u8]) -> Result<()> {
     if name.len() > NAME_MAX {
         return Err(Errno::ENAMETOOLONG);
     }
-    if has_either(name, b'/', 0) {
+    if name.iter().any(|byte| matches!(byte, b'/' | 0)) {
         return Err(Errno::EINVAL);
     }
     Ok(())
 }
 
-/// Is this a name that every path may end in, but no directory lists: `.`, `..`, or `/` (what a
-/// path of nothing but slashes ends in)?
+/// May a path end in this name, though no directory lists it? That is `.`, `..`, or `/` (the last
+/// component of a path of slashes only).
 #[inline]
 #[must_use]
 pub fn is_special(name: &[u8]) -> bool {
     matches!(name, b"." | b".." | b"/")
 }
 
-/// Checks a name that is to be made: as [`check_component`], and not special.
+/// Checks a name that is to be created: as [`check_component`], and not special.
 ///
 /// # Errors
 /// Those of [`check_component`], and `EEXIST` for `.`, `..` and `/`, which always exist.

@@ -1,17 +1,19 @@
 use std::cmp::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A point in time from 1901-12-13 20:45:52 to 2486-07-02 20:20:25 (UTC): all that 64 bits of nanoseconds hold.
+/// A point in time from 1901-12-13 20:45:52 to 2486-07-02 20:20:25 (UTC): all that 64 bits of
+/// nanoseconds hold.
 ///
-/// The number is the nanoseconds since 1970, modulo 2^64: of the times that it could be, the one in that range. So what lies
-/// before 2262 is a plain signed number, and [`Ord`] compares times, not numbers. Times outside the range are
-/// clamped to its ends, as file systems with a bounded range do. (It is that of xfs with `bigtime`, and holds ext4's.)
+/// The number is the nanoseconds since 1970, modulo 2^64: of all times with that number, the one in
+/// this range. So times before 2262 are plain signed numbers, and [`Ord`] compares times, not
+/// numbers. Times outside the range are clamped to its ends. The range is that of xfs with
+/// `bigtime`, and contains that of ext4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Time(pub i64);
 
 const NANOS: u32 = 1_000_000_000;
 
-/// The second in which the range begins: where 32 bits with a sign begin.
+/// The first second of the range: that of signed 32-bit times.
 const FIRST_SECOND: i64 = i32::MIN as i64;
 
 impl Time {

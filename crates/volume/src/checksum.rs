@@ -1,10 +1,10 @@
-//! The checksum of all metadata: CRC-32C, in fields of eight bytes.
+//! The checksum of all metadata: CRC-32C in a field of eight bytes.
 //!
-//! The field leaves room for a longer one without a new layout; its upper half is zero.
+//! The upper half is zero; it leaves room for a longer checksum.
 
 use std::ops::Range;
 
-/// The checksum of `bytes`, with its own field (`field`) taken as zeros.
+/// The checksum of `bytes`, with the checksum's own `field` counted as zeros.
 ///
 /// # Panics
 /// If `field` is not a range of 8 bytes inside `bytes`.

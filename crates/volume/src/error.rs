@@ -1,4 +1,4 @@
-//! What can go wrong with a volume.
+//! Errors of a volume.
 
 use holdfast_device::DeviceError;
 use holdfast_types::Errno;
@@ -7,17 +7,17 @@ use thiserror::Error;
 use crate::superblock::SlotError;
 use crate::{journal, space, tree};
 
-/// A result whose error is a volume's.
+/// A result with a volume's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong with a volume.
+/// An error of a volume.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The device below.
+    /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// There is no superblock that can be used.
+    /// No superblock is usable.
     #[error("{device}: no usable superblock ({})", reasons(slots))]
     Superblock {
         /// The device.
@@ -30,7 +30,7 @@ pub enum Error {
     NoVolume {
         /// The device.
         device: String,
-        /// What it holds, as the sentence goes on.
+        /// What it holds, as the end of the sentence.
         instead: String,
     },
     /// The device is shorter than the volume on it.
@@ -43,31 +43,42 @@ pub enum Error {
         /// Blocks of the volume.
         expected: u64,
     },
-    /// The device cannot be told what is free.
+    /// The volume has features without which it must not be changed.
+    #[error(
+        "the volume on {device} has read-only compatible features {features:#x} that this Holdfast does not know: \
+         use a newer one, or only read it (`-o ro,norecovery`)"
+    )]
+    ReadOnlyFeatures {
+        /// The device.
+        device: String,
+        /// The unknown features, a bit each.
+        features: u64,
+    },
+    /// The device does not support discards.
     #[error("{device} takes no discards")]
     NoDiscard {
         /// The device.
         device: String,
     },
-    /// A volume of this shape cannot be.
+    /// The requested size or layout is impossible.
     #[error("{0}")]
     Geometry(String),
     /// A tree.
     #[error(transparent)]
     Tree(#[from] tree::Error),
-    /// Space.
+    /// The allocator.
     #[error(transparent)]
     Space(#[from] space::Error),
     /// The journal.
     #[error("journal: {0}")]
     Journal(#[from] journal::Error),
-    /// Something on the volume contradicts itself.
+    /// Structures of the volume contradict each other.
     #[error("damaged: {0}")]
     Damaged(String),
-    /// A thread panicked in the midst of changing something.
+    /// A thread panicked during a change.
     #[error("a panic during {0}")]
     Panicked(&'static str),
-    /// The thread that commits cannot be started.
+    /// The volume's thread could not be started.
     #[error("the volume's thread cannot be started: {0}")]
     Thread(#[source] std::io::Error),
     /// An earlier error stopped all writing.
@@ -76,7 +87,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the core answers.
+    /// The core's view of the error.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
@@ -94,6 +105,7 @@ impl Error {
             Self::Geometry(_) => Errno::EINVAL,
             Self::Thread(error) => error.raw_os_error().map_or(Errno::EAGAIN, Errno::from_raw),
             Self::NoDiscard { .. } => Errno::EOPNOTSUPP,
+            Self::ReadOnlyFeatures { .. } => Errno::EROFS,
             Self::Superblock { .. }
             | Self::NoVolume { .. }
             | Self::CutShort { .. }
@@ -111,7 +123,7 @@ impl From<Error> for Errno {
     }
 }
 
-/// What is wrong with each slot, said once where it is the same.
+/// The slots' errors, stated once if they are the same.
 fn reasons(slots: &[SlotError; 2]) -> String {
     let [first, second] = slots.each_ref().map(ToString::to_string);
     if first == second {

@@ -2,7 +2,6 @@
 
 pub mod check;
 pub mod checksum;
-pub mod dump;
 mod error;
 pub mod journal;
 mod nodes;
@@ -12,13 +11,14 @@ pub mod space;
 pub mod store;
 pub mod superblock;
 pub mod tree;
+mod varint;
 
 pub use check::{CheckOptions, check, recognize};
 pub use error::{Error, Result};
 pub use repair::repair;
 pub use store::{
-    Activity, DeviceUse, FileExtent, FormatOptions, Info, Needs, OpenOptions, Promptness, Tallied,
-    Transfers, VolumeStore, format, needs, superblock as read_superblock,
+    Activity, DeviceUse, FileExtent, FormatOptions, Info, Needs, OpenOptions, Promptness,
+    VolumeStore, WorkCounts, format, needs, superblock as read_superblock,
 };
 pub use superblock::Label;
 

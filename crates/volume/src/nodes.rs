@@ -1,4 +1,4 @@
-//! A device as the trees of a volume read it.
+//! The device as the volume's trees read it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{BLOCK, Error};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
-/// A device that nodes of a volume are read from.
+/// A device, with the identity of its volume.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     pub(crate) device: Arc<dyn BlockDevice>,
@@ -52,16 +52,16 @@ impl NodeSource for Nodes {
     }
 }
 
-/// The longest read that is made of several.
+/// The longest merged read.
 const ROW_MAX: usize = 1 << 20;
 
-/// Nodes side by side on the device, which are read as one: it may be one that does one read at a time.
+/// Adjacent nodes, merged into one read, for devices with one request at a time.
 #[derive(Debug, PartialEq)]
 struct Row {
     /// Its first block.
     first: u64,
     bytes: Vec<u8>,
-    /// Which of the reads it is made of, in their order on the device.
+    /// The indices of its reads, in the order of blocks.
     reads: Vec<usize>,
 }
 

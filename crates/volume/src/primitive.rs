@@ -1,9 +1,9 @@
-//! The locks and atomics under what models check.
+//! The locks and atomics of code that models check.
 //!
-//! `tests/gate_model` and `tests/journal_model` compile the gate and the journal a second time, each with another module
-//! of this name that holds loom's: the same source runs under every interleaving. In the crate's own tests a thread that
-//! runs under a model (`space::preallocation::tests::models`) lets shuttle choose which thread goes on before each lock;
-//! everything else has the locks as they are.
+//! `tests/gate_model` and `tests/journal_model` compile the barrier and the journal a second time,
+//! with a module of this name that has loom's types: every interleaving of the same source is run.
+//! In the crate's unit tests a thread under a shuttle model (`space::preallocation::tests::models`)
+//! yields to its scheduler before each lock.
 
 pub(crate) use holdfast_sync::PerCore;
 #[cfg(not(test))]
@@ -16,7 +16,7 @@ pub(crate) use scheduled::Mutex;
 #[cfg(test)]
 pub(crate) use scheduled::model;
 
-/// The lock, if no thread has it.
+/// Locks if no thread holds the lock.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     mutex.try_lock()
 }
@@ -30,12 +30,12 @@ mod scheduled {
         static MODELLED: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Says that this thread runs under a model from now on.
+    /// Puts this thread under a model.
     pub(crate) fn model() {
         MODELLED.set(true);
     }
 
-    /// A lock before which a model may switch to another thread.
+    /// A lock that yields to the model's scheduler.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
 

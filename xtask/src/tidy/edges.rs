@@ -242,8 +242,8 @@ fn page_differs(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Line, crate and last cell of each row whose first cell begins with a name in backquotes, in
-/// the table that has a column of what may be used.
+/// Line, crate and last cell of each row that begins with a name in backquotes, in the table that
+/// has a column of what may be used.
 fn crate_rows(page: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     let mut inside = false;
     page.lines().enumerate().filter_map(move |(index, line)| {

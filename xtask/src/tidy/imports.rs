@@ -1,7 +1,8 @@
 //! What the files of a crate import from one another.
 //!
-//! Just enough of Rust's paths: `use` trees and paths in the code that begin with `crate`, `super` or `self`, followed
-//! through the `use` of the module that they name. Tests do not count: they may look at anything.
+//! Just enough of Rust's paths: `use` trees and paths in the code that begin with `crate`, `super`
+//! or `self`, followed through the `use` of the module that they name. Tests do not count: they may
+//! look at anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +39,7 @@ struct Used {
 /// A crate's modules by their paths.
 struct Modules<'t>(BTreeMap<Vec<String>, Module<'t>>);
 
-/// All imports within the crate whose sources lie in `folder` (which ends in a slash), each once.
+/// All imports within the crate that lies in `folder` (which ends in a slash), each once.
 pub(super) fn within<'t>(tree: &'t Tree, folder: &str) -> Vec<Import<'t>> {
     let modules = Modules(
         tree.rust()
@@ -166,7 +167,8 @@ fn use_tree(
 }
 
 impl<'t> Modules<'t> {
-    /// The file that has what `path` names, as written in the module `own`, and the name; nothing if it is another crate's.
+    /// The file that has what `path` names, as written in the module `own`, and the name; nothing
+    /// if it is another crate's.
     fn resolve(&self, own: &[String], path: &[String], depth: usize) -> Option<(&'t str, String)> {
         let mut at: Vec<String> = own.to_vec();
         let mut rest = path;
@@ -202,7 +204,8 @@ impl<'t> Modules<'t> {
         let Some(name) = rest.first() else {
             return Some((module.path, String::new()));
         };
-        // Own names come before those that are passed on: a `use` of its own name is never of the same module.
+        // Own names come before those that are passed on: a `use` of its own name is never of the
+        // same module.
         let passed_on = module.used.iter().find(|used| used.alias == *name);
         if let Some(used) = passed_on.filter(|_| depth < REEXPORTS_MAX) {
             let mut whole = used.path.clone();

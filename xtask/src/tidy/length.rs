@@ -27,25 +27,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// The spread of lengths, for the eye.
-pub(super) fn summary(tree: &Tree) -> String {
-    let mut lengths: Vec<(usize, &str)> = tree
-        .rust()
-        .filter_map(|file| Some((length(file)?, file.path.as_str())))
-        .collect();
-    lengths.sort_unstable();
-    let Some((longest, path)) = lengths.last() else {
-        return "lengths: no Rust files".to_owned();
-    };
-    let rank = |percent: usize| lengths[(lengths.len() * percent).div_ceil(100) - 1].0;
-    format!(
-        "lengths without tests: {} Rust files, median {}, p90 {} (aim: under 500), longest {longest} ({path})",
-        lengths.len(),
-        rank(50),
-        rank(90),
-    )
-}
-
 /// Lines that count; nothing for the sibling file that holds a module's tests.
 fn length(file: &File) -> Option<usize> {
     (file.name() != "tests.rs").then(|| lines_without_tests(&file.code))
@@ -75,19 +56,5 @@ mod tests {
         let inline = format!("fn a() {{}}\n#[cfg(test)]\nmod tests {{\n{tests}}}\n");
         let tree = Tree::of(&[("a.rs", &inline), ("a/tests.rs", &tests)]);
         assert_eq!(check(&tree), []);
-    }
-
-    #[test]
-    fn the_summary_ranks_from_the_longest_down() {
-        let files: Vec<(String, String)> = (1..=10)
-            .map(|n| (format!("f{n}.rs"), "x\n".repeat(n * 10)))
-            .collect();
-        let borrowed: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
-            .collect();
-        let line = summary(&Tree::of(&borrowed));
-        assert!(line.contains("10 Rust files, median 50, p90 90"), "{line}");
-        assert!(line.ends_with("longest 100 (f10.rs)"), "{line}");
     }
 }

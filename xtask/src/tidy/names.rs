@@ -14,7 +14,7 @@ const VAGUE: [&str; 7] = [
     "utils",
 ];
 
-/// Stems whose last digit is part of the word.
+/// Stems that end in a digit which is part of the word.
 const WITH_DIGIT: [&str; 1] = ["utf8"];
 
 /// No source file or folder is called `utils` or `manager2`.

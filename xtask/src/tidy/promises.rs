@@ -10,8 +10,7 @@ const PAGE: &str = "docs/invariants.md";
 /// The page that names functions, as `function()` or `Type::function()`.
 const INTERNALS: &str = "docs/internals.md";
 
-/// The part of the page whose tables name tests: what stands between backquotes in their last
-/// column.
+/// The part of the page with tables that name tests: between backquotes, in their last column.
 const PART: &str = "## What must hold";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

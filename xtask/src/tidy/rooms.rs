@@ -1,7 +1,8 @@
 //! The rooms of a crate: a room imports only from rooms below it.
 //!
-//! The order stands in ARCHITECTURE.md, in tables whose first column is headed "room of `CRATE`", top first; the rooms of
-//! one row are on one floor. The budget counts the imports of each crate that run back up.
+//! The order stands in ARCHITECTURE.md, in tables with a first column headed "room of `CRATE`", top
+//! first. The rooms of one row are on one floor. The budget counts the imports of each crate that
+//! run back up.
 
 use super::Finding;
 use super::imports::{self, Import};

@@ -105,7 +105,8 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Whether the `r` at `at` can open a raw string: it begins a word, or follows `b` or `c` that does.
+/// Whether the `r` at `at` can open a raw string: it begins a word, or follows `b` or `c` that
+/// does.
 fn starts_word(bytes: &[u8], at: usize) -> bool {
     let is_word = |index: usize| bytes[index].is_ascii_alphanumeric() || bytes[index] == b'_';
     match at {
@@ -203,8 +204,8 @@ pub(super) fn without_tests(code: &str) -> String {
     kept
 }
 
-/// The line behind the test module whose `#[cfg(test)]` is line `at`. Formatted code closes a
-/// module with a brace in the column of its first attribute.
+/// The line behind the test module that has its `#[cfg(test)]` on line `at`. Formatted code closes
+/// a module with a brace in the column of its first attribute.
 fn test_module_end(lines: &[&str], at: usize) -> Option<usize> {
     let first = lines[at].trim();
     if !first.starts_with("#[cfg(") || !has_word(first, "test") {

@@ -7,7 +7,7 @@ const PAGE: usize = 4096;
 /// The file that is read.
 pub(super) const SHARED: &CStr = c"/shared";
 
-/// One like it, for a writer that disturbs nobody.
+/// A file like it, for a writer that shares no file with the readers.
 pub(super) const APART: &CStr = c"/apart";
 
 /// What an overwriting thread goes round in, behind all that is read.

@@ -1,10 +1,10 @@
-//! `cached-read`: threads read the same cached file again and again, the same range or each one of
-//! its own; alone, and while one more thread appends to the file or overwrites other pages of it.
+//! `cached-read`: threads read one cached file repeatedly, all the same range or each its own. They
+//! do so alone, and while one more thread appends to the file or overwrites other pages of it.
 //!
-//! Beside a writer, the readers' rate is told next to their rate while that writer is as busy with
-//! another file: so the machine's memory and processors are shared alike, and the difference
-//! is what the file system makes of it. Both take turns, several times in each phase, since other
-//! things make the machine slower for seconds at a time.
+//! The readers' rate beside a writer of the same file is compared with their rate beside a writer
+//! of another file. Memory and processors are equally busy in both cases, so the difference is due
+//! to the file system. Both alternate several times in each phase, because the speed of the machine
+//! varies over seconds.
 
 mod layout;
 mod phase;
@@ -16,11 +16,11 @@ pub(crate) use task::Task;
 
 use crate::about::About;
 use crate::lent;
+use crate::mode::Mode;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::rest;
-use crate::shape::Shape;
 use crate::targets::{Target, labels, parents};
 use crate::team::{Done, Team};
 use crate::workloads;
@@ -129,7 +129,7 @@ struct Run<'r> {
     label: &'r str,
     target: &'r Target,
     amount: Amount,
-    shape: Shape,
+    mode: Mode,
     round: usize,
     phases: &'r [Phase],
 }
@@ -140,15 +140,15 @@ impl Run<'_> {
             self.phases.iter().partition(|phase| phase.disturbed());
         let log_order = alone.chunks(1).map(|phase| (phase, 1)).collect();
         self.with_team(self.amount, log_order, program, report)?;
-        match self.shape {
-            Shape::Threads(_) => {
+        match self.mode {
+            Mode::Threads(_) => {
                 let (amount, log_order) = self.amount.divided();
                 let pairs = disturbed.chunk_by(Phase::same_kind);
                 let pairs = pairs.map(|pair| (pair, log_order)).collect();
                 self.with_team(amount, pairs, program, report)
             }
             // A writer shares its readers' process.
-            Shape::Processes(_) => Ok(()),
+            Mode::Processes(_) => Ok(()),
         }
     }
 
@@ -170,14 +170,14 @@ impl Run<'_> {
             largest,
             writer: phases().any(|phase| phase.disturbed()),
         });
-        let mut team = Team::start(program, &task, self.shape).context(self.label.to_owned())?;
+        let mut team = Team::start(program, &task, self.mode).context(self.label.to_owned())?;
         for (group, log_order) in groups {
             let mut all = vec![Done::default(); group.len()];
             for turn in 1..=log_order {
                 for (phase, all) in group.iter().zip(&mut all) {
                     report.doing(format!(
                         "{}: {phase}, round {}, {}",
-                        self.label, self.round, self.shape
+                        self.label, self.round, self.mode
                     ));
                     let done = self.perform(*phase, &mut team)?;
                     *all = if turn == 1 { done } else { all.then(done) };
@@ -194,13 +194,13 @@ impl Run<'_> {
         let mut perform = |step| team.perform(step).context(self.label.to_owned());
         perform(Step::Prepare(phase))?;
         if phase.disturbed() {
-            lent::at_hand(APPENDED);
+            lent::populate(APPENDED);
         }
         perform(Step::Run(phase))
     }
 
     fn record(&self, phase: Phase, done: &Done) -> Record {
-        let record = done.record(NAME, self.label, &phase, self.shape, self.round);
+        let record = done.record(NAME, self.label, &phase, self.mode, self.round);
         Record {
             bytes: record.items * phase.bytes() as u64,
             writes: phase.disturbed().then_some(done.lap.work.aside),
@@ -226,24 +226,24 @@ pub(crate) fn run(args: &CachedReadArgs) -> Result<()> {
 fn measure(args: &CachedReadArgs, program: &Program, report: &mut Report) -> Result<()> {
     args.check()?;
     let phases = args.phases();
-    let shapes = Shape::heats(&args.threads, args.processes).concat();
+    let modes = Mode::heats(&args.threads, args.processes).concat();
     let labels = labels(&args.targets);
     let _parents = parents(&args.targets)?;
     let undisturbed = phases.iter().filter(|phase| !phase.disturbed()).count();
-    let each = shapes.iter().map(|shape| match shape {
-        Shape::Threads(_) => phases.len(),
-        Shape::Processes(_) => undisturbed,
+    let each = modes.iter().map(|mode| match mode {
+        Mode::Threads(_) => phases.len(),
+        Mode::Processes(_) => undisturbed,
     });
     let expected = args.rounds * labels.len() * each.sum::<usize>();
     report.begin(About::now(args.layout(), args.rounds), expected);
     for round in 1..=args.rounds {
-        for &shape in &shapes {
+        for &mode in &modes {
             for (target, label) in args.targets.iter().zip(&labels) {
                 let run = Run {
                     label,
                     target,
                     amount: args.amount(),
-                    shape,
+                    mode,
                     round,
                     phases: &phases,
                 };
@@ -263,39 +263,6 @@ fn measure(args: &CachedReadArgs, program: &Program, report: &mut Report) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: CachedReadArgs,
-    }
-
-    fn phases(line: &[&str]) -> Vec<String> {
-        let given = ["bench", "--target", "mem:"];
-        let args = Line::parse_from(given.iter().chain(line)).args;
-        args.phases().iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn phases_are_named_after_what_is_read_and_what_disturbs() {
-        let all = [
-            "read2-1",
-            "read2-4096",
-            "read2-1048576",
-            "pread3-1",
-            "pread3-4096",
-            "pread3-1048576",
-            "append-apart",
-            "append-beside",
-            "overwrite-apart",
-            "overwrite-beside",
-        ];
-        assert_eq!(phases(&[]), all);
-        let some = ["--phases", "overwrite,read2", "--sizes", "64k"];
-        let expected = ["read2-65536", "overwrite-apart", "overwrite-beside"];
-        assert_eq!(phases(&some), expected);
-    }
 
     #[test]
     fn sizes_are_read_with_their_unit_and_others_are_refused() {

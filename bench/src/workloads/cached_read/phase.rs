@@ -47,7 +47,7 @@ pub(super) enum Phase {
     Pread3(usize),
     /// While one more thread appends.
     Append(Place),
-    /// While one more thread overwrites what nobody reads.
+    /// While one more thread overwrites pages that are not read.
     Overwrite(Place),
 }
 

@@ -3,7 +3,7 @@
 use super::layout::{self, Layout};
 use super::phase::{Phase, Step};
 use super::task::Amount;
-use crate::crew::Work;
+use crate::pool::Work;
 use crate::sys;
 use crate::targets::Io;
 use anyhow::{Context, Result, ensure};
@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Bytes to read between two looks at the clock, in reads of this number at least and at most:
-/// what the clock takes vanishes beside it, and no thread reads on for long when others are done.
+/// Bytes to read between two readings of the clock, in a bounded number of reads. The cost of the
+/// clock is negligible beside them, and no thread reads on for long when others are done.
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_MIN: usize = 8;
 const BATCH_MAX: usize = 1024;

@@ -4,8 +4,8 @@ use super::layout::{self, APART, Layout, SHARED};
 use super::phase::Step;
 use super::reader::{Buffer, Reader};
 use super::writer::{Handles, Writer};
-use crate::crew::{Crew, Work};
-use crate::shape::Seats;
+use crate::mode::Slots;
+use crate::pool::{Pool, Work};
 use crate::targets::{DirectoryTree, Io, MemoryTree, OpenHow, Target, Tree};
 use crate::team::worker::Boss;
 use anyhow::{Context, Result, bail, ensure};
@@ -49,41 +49,41 @@ impl Amount {
     }
 }
 
-/// A thread of the crew.
+/// A thread of the pool.
 type Worker<'w> = Box<dyn FnMut(Step) -> Result<Work> + Send + 'w>;
 
 impl Task {
-    /// Makes a fresh tree and its file, lets a crew take phases from the boss, removes the tree.
+    /// Makes a fresh tree and its file, lets a pool take phases from the boss, removes the tree.
     ///
     /// # Errors
     /// If the tree cannot be made or removed; orders that make no sense.
-    pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
+    pub(crate) fn staff(&self, slots: Slots, boss: &mut Boss) -> Result<()> {
         match &self.target {
-            Target::Memory => self.on(MemoryTree::new(), seats, boss),
-            Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
+            Target::Memory => self.on(MemoryTree::new(), slots, boss),
+            Target::Directory(path) => self.on(DirectoryTree::new(path)?, slots, boss),
             Target::Volume(_) => bail!("{} is for another workload", self.target),
         }
     }
 
-    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()>
+    fn on<T: Tree>(&self, tree: T, slots: Slots, boss: &mut Boss) -> Result<()>
     where
         for<'t> T::Session<'t>: Io,
     {
-        let outcome = self.within(&tree, seats, boss);
+        let outcome = self.within(&tree, slots, boss);
         let closed = tree.close();
         outcome.and(closed)
     }
 
-    fn within<T: Tree>(&self, tree: &T, seats: Seats, boss: &mut Boss) -> Result<()>
+    fn within<T: Tree>(&self, tree: &T, slots: Slots, boss: &mut Boss) -> Result<()>
     where
         for<'t> T::Session<'t>: Io,
     {
-        let layout = Layout::new(seats.threads, self.largest);
+        let layout = Layout::new(slots.threads, self.largest);
         let mut maker = tree.session();
         make(&mut maker, SHARED, layout).context("cannot make the file")?;
         let reading = AtomicUsize::new(0);
         let mut workers: Vec<Worker<'_>> = Vec::new();
-        for index in 0..seats.threads {
+        for index in 0..slots.threads {
             let mut session = tree.session();
             let file = session.open_file(SHARED, OpenHow::Read).context("open")?;
             let mut reader = Reader {
@@ -103,12 +103,12 @@ impl Task {
                 apart: handles(&mut maker, APART)?,
                 session: tree.session(),
                 layout,
-                readers: seats.threads,
+                readers: slots.threads,
                 reading: &reading,
             };
             workers.push(Box::new(move |step| writer.step(step)));
         }
-        std::thread::scope(|scope| boss.serve(&Crew::hire(scope, seats.first, workers)?))
+        std::thread::scope(|scope| boss.serve(&Pool::hire(scope, slots.first, workers)?))
     }
 }
 
@@ -137,29 +137,16 @@ fn handles<S: Io>(session: &mut S, path: &CStr) -> Result<Handles<S::File>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::phase::{Phase, Place};
+    use super::super::phase::Phase;
     use super::*;
 
-    /// What a crew of one reader and the writer would do, one after the other.
     fn exercise<T: Tree>(tree: &T)
     where
         for<'t> T::Session<'t>: Io,
     {
-        let layout = Layout::new(1, 4096);
         let mut session = tree.session();
-        for path in [SHARED, APART] {
-            make(&mut session, path, layout).expect("made");
-        }
+        make(&mut session, SHARED, Layout::new(1, 4096)).expect("made");
         let reading = AtomicUsize::new(0);
-        let mut writer = Writer {
-            beside: handles(&mut session, SHARED).expect("opened"),
-            apart: handles(&mut session, APART).expect("opened"),
-            session: tree.session(),
-            layout,
-            // The other one is the test, which ends when it has seen something written.
-            readers: 2,
-            reading: &reading,
-        };
         let mut reader = Reader {
             index: 0,
             file: session.open_file(SHARED, OpenHow::Read).expect("opened"),
@@ -168,32 +155,6 @@ mod tests {
             buffer: Buffer::default(),
             reading: &reading,
         };
-        for phase in [
-            Phase::Append(Place::Beside),
-            Phase::Overwrite(Place::Beside),
-        ] {
-            let none = Work::default();
-            assert_eq!(writer.step(Step::Prepare(phase)).expect("prepared"), none);
-            assert_eq!(reader.step(Step::Prepare(phase)).expect("checked"), none);
-            std::thread::scope(|scope| {
-                let beside = scope.spawn(|| writer.step(Step::Run(phase)).expect("written"));
-                let read = reader.step(Step::Run(phase)).expect("read");
-                assert_eq!(read, Work::from(100));
-                let seen = match phase {
-                    Phase::Append(_) => (layout.len(), b'-'),
-                    _ => (layout.page(0), b'+'),
-                };
-                let mut byte = [0];
-                while byte[0] != seen.1 {
-                    assert!(!beside.is_finished(), "a reader is left");
-                    let got = session.read_at(&reader.file, seen.0, &mut byte);
-                    got.expect("read");
-                }
-                reading.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-                let written = beside.join().expect("no panic");
-                assert!(written.items == 0 && written.aside > 0, "{written:?}");
-            });
-        }
         let phase = Phase::Read2(4096);
         reader.step(Step::Prepare(phase)).expect("not overwritten");
         let file = session.open_file(SHARED, OpenHow::Write).expect("opened");
@@ -206,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_notice_wrong_bytes_and_short_reads_and_writers_stop_with_them() {
+    fn readers_notice_wrong_bytes_and_short_reads() {
         exercise(&MemoryTree::new());
         let folder = tempfile::tempdir().expect("temporary directory");
         exercise(&DirectoryTree::new(folder.path()).expect("made"));

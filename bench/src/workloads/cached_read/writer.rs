@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use super::phase::{Phase, Place, Step};
-use crate::crew::Work;
+use crate::pool::Work;
 use crate::targets::Io;
 use anyhow::{Context, Result, ensure};
 use std::sync::atomic::{AtomicUsize, Ordering};

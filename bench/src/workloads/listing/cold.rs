@@ -17,7 +17,7 @@ pub(crate) const SMALL: u64 = 10;
 /// A name, and the number that a listing tells with it.
 pub(super) type Name = (Ino, Vec<u8>);
 
-/// What holds a directory that nobody has listed yet.
+/// Holds a directory that has not been listed yet.
 pub(super) trait Cold {
     /// Opens a directory below the root.
     ///

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A device of which each read waits, and nothing else. A batch waits once, as on a device with a deep queue; or, on
-/// a *serial* one, each of its requests waits, one after the other, as on a disk.
+/// A device of which each read waits, and nothing else. A batch waits once, as on a device with a
+/// deep queue; or, on a *serial* one, each of its requests waits, one after the other, as on a
+/// disk.
 #[derive(Debug)]
 pub(super) struct SlowReads {
     below: Arc<dyn BlockDevice>,
@@ -60,7 +61,7 @@ impl SlowReads {
 
 impl BlockDevice for SlowReads {
     holdfast_device::pass_on!(
-        below: describe, size, alignment, is_read_only, cache_identity, flush, discard, resize
+        below: describe, size, alignment, cache_identity, flush, discard, resize
     );
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {

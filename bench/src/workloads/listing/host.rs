@@ -1,4 +1,5 @@
-//! A directory of a host that answers slowly: as it is, behind the host-directory store in this process, and behind a mount of it.
+//! A directory of a host that answers slowly: as it is, behind the host-directory store in this
+//! process, and behind a mount of it.
 
 use super::by_calls::ByCalls;
 use super::cold::{Cold, Directory};
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The slow host, which is mounted anew for each measurement: then the kernel has nothing of it in memory.
+/// The slow host, which is mounted anew for each measurement: then the kernel has nothing of it in
+/// memory.
 pub(super) struct SlowHost<'a> {
     pub(super) program: &'a Program,
     pub(super) files: usize,

@@ -1,5 +1,5 @@
-//! `listing`: how long it takes to list a directory of many small files, with and without their attributes, of which nothing
-//! is in memory and that has a slow device, or is a slow host's.
+//! `listing`: how long it takes to list a directory of many small files, with and without their
+//! attributes. Nothing of it is in memory, and its device or its host is slow.
 
 mod by_calls;
 pub(crate) mod cold;
@@ -35,9 +35,10 @@ const NAME: &str = "listing";
 /// How long a cold directory of many small files takes to list on a slow device, or on a slow host
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ListingArgs {
-    /// What to list: `volume:PATH`, a volume in this process on a new image beside PATH; `dir:PATH`, the directory of a slow host, a
-    /// FUSE mount beside PATH, by system calls; `host:PATH`, such a directory behind the store for directories of the host, in this process;
-    /// `mount:PATH`, behind a mount of it, by system calls
+    /// What to list. `volume:PATH`: a volume in this process on a new image beside PATH.
+    /// `dir:PATH`: the directory of a slow host, a FUSE mount beside PATH, by system calls.
+    /// `host:PATH`: such a directory behind the store for directories of the host, in this process.
+    /// `mount:PATH`: behind a mount of it, by system calls
     #[arg(long = "target", value_name = "TARGET", required = true)]
     targets: Vec<Listed>,
     /// What to do; all if nothing is said
@@ -52,7 +53,8 @@ pub(crate) struct ListingArgs {
     /// The device does one read at a time, as a disk does; else all of a batch at once
     #[arg(long)]
     serial: bool,
-    /// Files that are asked for one by one where each costs an answer of the host: all of `dir:`, and those in no order
+    /// Files that are asked for one by one where each costs an answer of the host: all of `dir:`,
+    /// and those in no order
     #[arg(long, value_name = "N", default_value_t = 1000)]
     plain: usize,
     /// How often to run it all

@@ -24,7 +24,8 @@ pub(super) enum Phase {
     ListingRandom,
     /// Names alone
     ListingPlain,
-    /// A tree of directories of ten files each, one after the other: names, and stat of each, as `ls -lR` does it
+    /// A tree of directories of ten files each, one after the other: names, and stat of each, as
+    /// `ls -lR` does it
     Walk,
 }
 
@@ -52,8 +53,8 @@ impl Phase {
         !matches!(self, Self::ListingPlus | Self::ListingPlain)
     }
 
-    /// Does it, with all of these names there; names are asked for one by one up to `most` of them. How many
-    /// files it met.
+    /// Does it, with all of these names there; names are asked for one by one up to `most` of them.
+    /// How many files it met.
     ///
     /// # Errors
     /// The first call that failed; there is no such call.

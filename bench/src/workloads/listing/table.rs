@@ -7,8 +7,9 @@ use crate::record::Record;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-/// What ext4 took for names and stat of each of 100,000 such files on a device that takes [`EXT4_DELAY`] a read, in seconds,
-/// as it was measured once, through a loop device over a file with reads that sleep: it is not measured here.
+/// Seconds that ext4 took for names and stat of 100,000 such files on a device that takes
+/// [`EXT4_DELAY`] a read. A constant: it was measured once, through a loop device over a file with
+/// reads that sleep.
 const EXT4_SECONDS: f64 = 5.0;
 const EXT4_FILES: f64 = 100_000.0;
 const EXT4_DELAY: Duration = Duration::from_millis(5);
@@ -21,7 +22,8 @@ pub(super) fn ext4_seconds(files: usize, slow: Slow) -> Option<f64> {
     (slow.delay == EXT4_DELAY).then(|| EXT4_SECONDS * files as f64 / EXT4_FILES)
 }
 
-/// Seconds of each phase, how often what is below was waited for, and how many times as fast as a rival that is.
+/// Seconds of each phase, how often what is below was waited for, and how many times as fast as a
+/// rival that is.
 pub(super) struct Table<'t> {
     pub(super) records: &'t [Record],
     pub(super) labels: &'t [String],
@@ -31,8 +33,8 @@ pub(super) struct Table<'t> {
 }
 
 impl Table<'_> {
-    fn median(&self, phase: &str, label: &str, told: impl Fn(&Record) -> f64) -> Option<f64> {
-        median_of(self.records, phase, label, |record| Some(told(record)))
+    fn median(&self, phase: &str, label: &str, figure: impl Fn(&Record) -> f64) -> Option<f64> {
+        median_of(self.records, phase, label, |record| Some(figure(record)))
     }
 
     /// The host's directory as it is: the last one of the run.

@@ -26,7 +26,8 @@ const WAYS: [(&str, Way); 4] = [
     ("dir", Way::Plain),
 ];
 
-/// What the command line names: `volume:PATH` and others. What is made for it lies beside that path.
+/// What the command line names: `volume:PATH` and others. What is made for it lies beside that
+/// path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) way: Way,

@@ -8,7 +8,7 @@ use crate::sys;
 use crate::targets::Kept;
 use anyhow::{Context, Result, bail};
 use holdfast_core::{FileSystem, Node, Options};
-use holdfast_device::{BlockDevice, FileDevice, FileOptions};
+use holdfast_device::{Access, BlockDevice, FileDevice};
 use holdfast_types::{Caller, OpenFlags};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
 use std::path::Path;
@@ -32,14 +32,15 @@ pub(super) struct Slow {
 }
 
 impl Filled {
-    /// Makes a volume with these files, in this order, all in one directory and in small ones, beside this path.
+    /// Makes a volume with these files, in this order, all in one directory and in small ones,
+    /// beside this path.
     ///
     /// # Errors
     /// If it cannot be made; an interruption.
     pub(super) fn make(path: &Path, names: &[Vec<u8>]) -> Result<Self> {
         let kept = Kept::beside(path)?;
         let size = (64 << 20) + names.len() as u64 * (16 << 10);
-        let device = FileDevice::create(&kept.image(), size, FileOptions::default());
+        let device = FileDevice::create(&kept.image(), size);
         let device: Arc<dyn BlockDevice> = Arc::new(device.context("cannot make the image")?);
         holdfast_volume::format(&device, &FormatOptions::default())
             .context("cannot make the volume")?;
@@ -72,7 +73,7 @@ impl Filled {
     /// # Errors
     /// Those of the device and of the volume.
     pub(super) fn open(&self, slow: Slow) -> Result<ColdVolume> {
-        let device = FileDevice::open(&self.kept.image(), FileOptions::default())?;
+        let device = FileDevice::open(&self.kept.image(), Access::ReadWrite)?;
         let device = Arc::new(SlowReads::new(Arc::new(device), slow.delay, slow.serial));
         let open = Opened::on(device.clone())?;
         device.slow_down();

@@ -1,6 +1,8 @@
-//! A working set that is used again and again while another thread walks over ten times as much as fits.
+//! A working set that is used again and again while another thread walks over ten times as much as
+//! fits.
 //!
-//! The walk goes as fast as it can; the reader uses one object for so many walked, as far as it can keep up.
+//! The walk goes as fast as it can; the reader uses one object for so many walked, as far as it can
+//! keep up.
 
 use super::tree::{Order, Tree, Visitor, scattered};
 use crate::budget::Loads;
@@ -14,7 +16,8 @@ use std::time::Duration;
 /// How long the reader waits before it looks again how far the walk has come.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// How often the working set is read before the walk, with as many other objects in between as a fifth of it all.
+/// How often the working set is read before the walk, with as many other objects in between as a
+/// fifth of it all.
 const READS_BEFORE: u32 = 3;
 const BETWEEN_PART: u32 = 5;
 
@@ -125,64 +128,5 @@ impl Beside {
             met.uses += 1;
             met.hits += u64::from(hit);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tree::Of;
-    use super::*;
-    use crate::budget::Opened;
-    use holdfast_core::Options;
-
-    const RUN: Beside = Beside {
-        tree: Tree {
-            of: Of::Inodes,
-            used: 200,
-            walked: 2500,
-        },
-        used: 100,
-        walked: 2000,
-        order: Order::Number,
-        uses: 2,
-        pace: 10,
-    };
-
-    #[test]
-    fn a_reader_keeps_its_pace_and_counts_what_it_had_to_load() {
-        let folder = tempfile::tempdir().expect("temporary directory");
-        let image = folder.path().join("image");
-        let options = Options::default();
-        let volume = Opened::make(&image, 1 << 30, options).expect("made");
-        Visitor::new(volume.fs(), RUN.tree)
-            .make_all()
-            .expect("made");
-        volume.close().expect("closed");
-        let run = |volume: &Opened| {
-            let progress = Progress::default();
-            let visitor = || Visitor::new(volume.fs(), RUN.tree);
-            let met = std::thread::scope(|scope| {
-                let reader = scope.spawn(|| RUN.read(&mut visitor(), &progress));
-                assert_eq!(RUN.walk(&mut visitor(), &progress).expect("walked"), 2000);
-                reader.join().expect("thread").expect("read")
-            });
-            assert!(met.uses <= 201, "one for ten: {met:?}");
-            met
-        };
-        // The walk may be over before the reader has begun.
-        let cold = (0..100).find_map(|_| {
-            let volume = Opened::open(&image, options).expect("opened");
-            let met = run(&volume);
-            volume.close().expect("closed");
-            (met.uses > 0).then_some(met)
-        });
-        let cold = cold.expect("a use");
-        assert!(cold.hits < cold.uses, "the first was nowhere: {cold:?}");
-        let volume = Opened::open(&image, options).expect("opened");
-        RUN.warm_up(&mut Visitor::new(volume.fs(), RUN.tree))
-            .expect("read");
-        let warm = run(&volume);
-        assert_eq!(warm.hits, warm.uses, "all of it fits");
-        volume.close().expect("closed");
     }
 }

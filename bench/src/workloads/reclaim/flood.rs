@@ -110,33 +110,3 @@ impl Timed {
         sum
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::targets::{MemoryTree, Tree};
-
-    #[test]
-    fn all_files_are_made_and_each_part_is_timed() {
-        let tree = MemoryTree::new();
-        let flood = Flood {
-            files: 250,
-            per_dir: 100,
-        };
-        let mut session = tree.session();
-        let timed = [0, 1].map(|thread| flood.run(thread, &mut session).expect("made"));
-        for thread in [c"/t0", c"/t1"] {
-            assert_eq!(session.walk(thread), Ok(3));
-        }
-        assert_eq!(session.walk(c"/t1/d0000002"), Ok(50));
-        session
-            .stat(c"/t0/d0000001/file-0000000000000000199")
-            .expect("there");
-        let both = Timed::together(&timed);
-        assert_eq!(both.parts.len(), 10);
-        assert!(both.parts.iter().all(|&nanos| nanos > 0.0));
-        assert!(both.latencies.quantile(0.99) > both.latencies.quantile(0.1));
-        let error = flood.run(0, &mut session).expect_err("it is there already");
-        assert!(format!("{error:#}").contains("mkdir"), "{error:#}");
-    }
-}

@@ -1,20 +1,15 @@
 //! A tree on an image that is too large for its budget, and what is done with it.
 
 use super::NAME;
-use super::args::Phase;
-use super::balance::Balance;
 use super::beside::Beside;
-use super::pattern::{Counted, Kind, Pattern};
-use super::runs::{Runs, folder_of, seen};
-use super::subject::Subject;
-use super::task::{Job, Outcome, Place};
+use super::runs::{Runs, image_beside, seen};
+use super::task::{Job, Outcome};
 use super::tree::{Of, Order, Tree, USED_EACH, WALKED_EACH};
 use crate::budget::Bytes;
-use crate::record::Record;
-use crate::shape::Shape;
-use crate::targets::Kept;
+use crate::mode::Mode;
+use crate::targets::{Kept, Target};
 use crate::team::Done;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 /// A tree on an image, for one budget.
 pub(super) struct Forest {
@@ -34,20 +29,17 @@ impl Forest {
     pub(super) fn make(
         runs: &mut Runs<'_>,
         label: &str,
-        target: &Subject,
+        target: &Target,
         memory: Bytes,
         of: Of,
     ) -> Result<Self> {
-        let Subject::Volume(path) = target else {
-            bail!("only volumes have a budget of their own");
-        };
         let bytes = memory.0.context("a budget is needed")?;
         let tree = Tree::for_budget(of, bytes)?;
         let mut forest = Self {
             label: label.to_owned(),
             memory,
             tree,
-            kept: Kept::beside(path)?,
+            kept: image_beside(target)?,
             fit: 0,
         };
         runs.report
@@ -66,7 +58,7 @@ impl Forest {
         let (done, outcome) = forest.run(runs, Job::Beside(walk), 1)?;
         forest.fit = u32::try_from(outcome.seen.held())?.min(most);
         let phase = format!("{of}-fit-{memory}");
-        let record = done.record(NAME, label, &phase, Shape::Threads(1), 1);
+        let record = done.record(NAME, label, &phase, Mode::Threads(1), 1);
         runs.report.add(seen(record, memory, outcome))?;
         ensure!(
             forest.fit >= 10 * USED_EACH,
@@ -81,8 +73,7 @@ impl Forest {
     }
 
     fn run(&self, runs: &Runs<'_>, job: Job, threads: usize) -> Result<(Done, Outcome)> {
-        let place = (Place::Image(self.kept.image()), self.memory);
-        runs.done(place, job, threads, &folder_of(&self.kept)?)
+        runs.done(&self.kept, self.memory, job, threads)
     }
 
     /// All phases of a round.
@@ -91,31 +82,13 @@ impl Forest {
     /// The first call that failed.
     pub(super) fn measure(&self, runs: &mut Runs<'_>) -> Result<()> {
         let args = runs.args;
-        if args.of.contains(&self.tree.of) {
-            if args.has(Phase::WorkingSet) {
-                for &order in &args.orders {
-                    for &uses in &args.uses {
-                        self.beside(runs, order, uses, None)?;
-                        for &pace in &args.paces {
-                            self.beside(runs, order, uses, Some(pace))?;
-                        }
-                    }
+        for &order in &args.orders {
+            for &uses in &args.uses {
+                self.beside(runs, order, uses, None)?;
+                for &pace in &args.paces {
+                    self.beside(runs, order, uses, Some(pace))?;
                 }
             }
-            let loops = [105, 150, 300].map(Kind::Loop);
-            let walks = [Counted::Used, Counted::All].map(Kind::RepeatedWalk);
-            let shifts = [30, 50].map(Kind::Shift);
-            for (phase, kinds) in [
-                (Phase::Loop, &loops[..]),
-                (Phase::RepeatedWalk, &walks),
-                (Phase::Shift, &shifts),
-            ] {
-                let mut kinds = kinds.iter().filter(|_| args.has(phase));
-                kinds.try_for_each(|&kind| self.pattern(runs, kind))?;
-            }
-        }
-        if args.has(Phase::Balance) && self.tree.of == Of::Content {
-            self.balance(runs)?;
         }
         Ok(())
     }
@@ -147,59 +120,9 @@ impl Forest {
             NAME,
             &self.label,
             &phase,
-            Shape::Threads(threads),
+            Mode::Threads(threads),
             runs.round,
         );
         runs.report.add(seen(record, self.memory, outcome))
-    }
-
-    /// Accesses of one thread.
-    fn pattern(&self, runs: &mut Runs<'_>, kind: Kind) -> Result<()> {
-        let pattern = Pattern {
-            tree: self.tree,
-            fit: self.fit,
-            kind,
-        };
-        let phase = format!("{}-{kind}-{}", self.tree.of, self.memory);
-        runs.report
-            .doing(format!("{}: {phase}, round {}", self.label, runs.round));
-        let (done, outcome) = self.run(runs, Job::Pattern(pattern), 1)?;
-        // What comes first takes longest, and all of that time fewer are held.
-        let held = outcome.seen.held_most();
-        let record = done.record(NAME, &self.label, &phase, Shape::Threads(1), runs.round);
-        let record = seen(record, self.memory, outcome);
-        runs.report.add(Record {
-            held: Some(held),
-            ..record
-        })
-    }
-
-    fn balance(&self, runs: &mut Runs<'_>) -> Result<()> {
-        runs.report
-            .doing(format!("{}: balance, round {}", self.label, runs.round));
-        let balance = Balance {
-            tree: self.tree,
-            accesses: u64::from(self.tree.walked) * u64::from(runs.args.accesses),
-        };
-        let (done, outcome) = self.run(runs, Job::Balance(balance), 1)?;
-        for costs in &outcome.costs {
-            let phase = format!("{}-{}", costs.phase, self.memory);
-            let record = done.record(NAME, &self.label, &phase, Shape::Threads(1), runs.round);
-            let classes = [
-                ("metadata".to_owned(), costs.metadata_bytes),
-                ("content".to_owned(), costs.content_bytes),
-            ];
-            runs.report.add(Record {
-                items: costs.accesses,
-                seconds: costs.seconds,
-                budget_bytes: self.memory.0,
-                rss_bytes_samples: Some(outcome.seen.resident.clone()),
-                uses: Some(costs.accesses),
-                hits: Some(costs.hits),
-                class_bytes: Some(classes.into_iter().collect()),
-                ..record
-            })?;
-        }
-        Ok(())
     }
 }

@@ -55,7 +55,8 @@ impl Latencies {
         }
     }
 
-    /// The time within which this part of the operations was done, rounded up to its step. `None`: there are none.
+    /// The time within which this part of the operations was done, rounded up to its step. `None`:
+    /// there are none.
     pub(super) fn quantile(&self, part: f64) -> Option<f64> {
         let all: u64 = self.counts.iter().sum();
         let wanted = ((all as f64 * part).ceil() as u64).max(1);
@@ -96,8 +97,8 @@ mod tests {
             all.merge(&some);
         }
         let close = |part, nanos: f64| {
-            let told = all.quantile(part).expect("some");
-            assert!((nanos..nanos * 1.07).contains(&told), "{told}");
+            let time = all.quantile(part).expect("some");
+            assert!((nanos..nanos * 1.07).contains(&time), "{time}");
         };
         close(0.5, 499.0);
         close(0.99, 989.0);

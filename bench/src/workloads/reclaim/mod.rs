@@ -1,17 +1,14 @@
 //! `reclaim`: whether memory keeps to its budget, at what speed, and what stays in it.
 //!
-//! Every run is a process of its own, which keeps to its budget as the daemon of a mount does. What it finds in memory is
-//! counted by what it has to ask its store for.
+//! Every run is a process of its own, which keeps to its budget as the daemon of a mount does. What
+//! it finds in memory is counted by what it has to ask its store for.
 
 mod args;
-mod balance;
 mod beside;
 mod flood;
 mod forest;
 mod latencies;
-mod pattern;
 mod runs;
-mod subject;
 mod table;
 mod task;
 mod tree;
@@ -34,8 +31,8 @@ pub(crate) const NAME: &str = "reclaim";
 /// Runs the workload and prints what came of it.
 ///
 /// # Errors
-/// The first call that failed; a target that cannot be used; arguments that make no sense; a goal that was missed, if that is to be an
-/// error.
+/// The first call that failed; a target that cannot be used; arguments that make no sense; a goal
+/// that was missed, if that is to be an error.
 pub(crate) fn run(args: &ReclaimArgs) -> Result<()> {
     args.check()?;
     let labels = labels(&args.targets);
@@ -44,7 +41,7 @@ pub(crate) fn run(args: &ReclaimArgs) -> Result<()> {
     let mut runs = Runs::new(args, Program::own(NAME)?, report);
     let mut forests = Vec::new();
     for (target, label) in args.targets.iter().zip(&labels) {
-        for (memory, of) in args.trees_of(target) {
+        for (memory, of) in args.trees() {
             let forest = Forest::make(&mut runs, label, target, memory, of);
             forests.push(forest.with_context(|| label.clone())?);
         }
@@ -66,24 +63,17 @@ pub(crate) fn run(args: &ReclaimArgs) -> Result<()> {
         }
     }
     drop(forests);
-    let Runs {
-        mut report,
-        skipped,
-        ..
-    } = runs;
-    let mut told = table::render(report.records());
-    for why in &skipped {
-        told.text.push_str(&format!("skipped: {why}\n"));
-    }
+    let mut report = runs.report;
+    let tables = table::render(report.records());
     report.end_with(
         &format!("{NAME}: {}, rounds: {}", args.layout(), args.rounds),
-        &told.text,
+        &tables.text,
     );
     report.finish()?;
     ensure!(
-        !args.check || told.missed == 0,
+        !args.check || tables.missed == 0,
         "{} goals were missed",
-        told.missed
+        tables.missed
     );
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! A volume with a working set and a tree to walk over: what files there are, in which order, and how one is looked at.
+//! A volume with a working set and a tree to walk over: what files there are, in which order, and
+//! how one is looked at.
 
 use crate::chance::mixed;
 use anyhow::{Context, Result, ensure};
@@ -54,7 +55,8 @@ impl fmt::Display for Order {
     }
 }
 
-/// How many files there are. Objects are numbered: first those of the working set, then the others, as they were made.
+/// How many files there are. Objects are numbered: first those of the working set, then the others,
+/// as they were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Tree {
     pub(super) of: Of,
@@ -63,8 +65,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Enough for a budget of so many bytes: for a working set of a tenth of what fits at most, a walk over ten times as
-    /// much as fits at most, and as much again.
+    /// Enough files for a budget of so many bytes. The working set is at most a tenth of what fits.
+    /// The walk and the reads before it need eleven times what fits.
     ///
     /// # Errors
     /// If that is more than can be numbered.
@@ -111,8 +113,8 @@ impl Tree {
     }
 }
 
-/// A number below this one for each number below it, neighbours far from each other: a reader that goes through them has nothing
-/// brought ahead.
+/// A number below this one for each number below it, neighbours far from each other: a reader that
+/// goes through them has nothing brought ahead.
 pub(super) fn scattered(number: u64, end: u64) -> u64 {
     // Primes: one of them at least divides no number of files that there can be.
     let stride = [100_003, 99_991]
@@ -186,8 +188,8 @@ impl<'v> Visitor<'v> {
     /// If it is not there.
     pub(super) fn stat(&mut self, object: u32) -> Result<()> {
         self.point_to(object);
-        let told = self.fs.stat_at(&self.who, &self.root, &self.path, true);
-        told.map(drop).with_context(|| self.told("stat"))
+        let attr = self.fs.stat_at(&self.who, &self.root, &self.path, true);
+        attr.map(drop).with_context(|| self.describe("stat"))
     }
 
     /// Reads all of an object.
@@ -198,18 +200,18 @@ impl<'v> Visitor<'v> {
         self.point_to(object);
         let flags = OpenFlags::empty();
         let file = self.fs.open_at(&self.who, &self.root, &self.path, flags, 0);
-        let file = file.with_context(|| self.told("open"))?;
+        let file = file.with_context(|| self.describe("open"))?;
         let length = self.fs.read(&file, 0, &mut self.buffer);
-        let length = length.with_context(|| self.told("read"))?;
+        let length = length.with_context(|| self.describe("read"))?;
         ensure!(
             length == FILE_BYTES,
             "{}: {length} bytes",
-            self.told("read")
+            self.describe("read")
         );
         Ok(())
     }
 
-    fn told(&self, what: &str) -> String {
+    fn describe(&self, what: &str) -> String {
         format!("{what} {}", String::from_utf8_lossy(&self.path))
     }
 
@@ -227,16 +229,16 @@ impl<'v> Visitor<'v> {
                 ensure!(!crate::sys::end_asked(), "interrupted");
                 let dir = &self.path[..DIR_END];
                 let made = self.fs.mkdir_at(&self.who, &self.root, dir, 0o755);
-                made.map(drop).with_context(|| self.told("mkdir"))?;
+                made.map(drop).with_context(|| self.describe("mkdir"))?;
             }
             let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY;
             let file = self
                 .fs
                 .open_at(&self.who, &self.root, &self.path, flags, 0o644);
-            let file = file.with_context(|| self.told("create"))?;
+            let file = file.with_context(|| self.describe("create"))?;
             if self.tree.of == Of::Content {
                 let written = self.fs.write(&self.who, &file, 0, &[1; FILE_BYTES]);
-                written.with_context(|| self.told("write"))?;
+                written.with_context(|| self.describe("write"))?;
             }
         }
         Ok(u64::from(objects))

@@ -1,4 +1,5 @@
-//! Calls that make requests of a mount that is mounted as users have it, where the kernel answers all it can by itself.
+//! Calls that make requests of a mount that is mounted as users have it, where the kernel answers
+//! all it can by itself.
 
 use crate::sys;
 use anyhow::{Context, Result, bail, ensure};
@@ -54,7 +55,8 @@ pub(super) struct Client {
     names: u64,
 }
 
-/// Numbers of names that each client has for itself: the kernel remembers those that another looked up.
+/// Numbers of names that each client has for itself: the kernel remembers those that another looked
+/// up.
 const NAMES_EACH: u64 = 1 << 32;
 /// The first that no client has.
 static NAMES: AtomicU64 = AtomicU64::new(0);
@@ -147,30 +149,4 @@ impl Client {
 
 fn name(number: u64) -> String {
     format!("n{number}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_call_does_its_work_and_leaves_what_it_found() {
-        let folder = tempfile::tempdir().expect("temporary directory");
-        let mut client = Client::new(folder.path()).expect("set up");
-        for op in OPS {
-            for _ in 0..2 {
-                match client.batch(op, 10) {
-                    Ok(()) => client.clear(op, 10).expect("cleared"),
-                    // Some file systems have no such attributes.
-                    Err(error) => assert!(op == Op::Getxattr, "{op}: {error:#}"),
-                }
-                let left = std::fs::read_dir(folder.path()).expect("listed").count();
-                assert_eq!(left, 1, "{op}");
-            }
-        }
-        let length = std::fs::metadata(folder.path().join("file"))
-            .expect("there")
-            .len();
-        assert_eq!(length, WRITE as u64);
-    }
 }

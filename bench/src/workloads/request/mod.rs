@@ -1,6 +1,6 @@
-//! `request`: how long a mount takes to answer one call after the other, as programs find it that wait for each: the
-//! client pinned to a processor or not, alone or beside busy neighbours. Measured in the same run, and what it is held
-//! against: two threads on one processor that wake each other in turn.
+//! `request`: how long a mount takes to answer a client that waits for each call. The client is
+//! pinned to a processor or not, alone or beside busy neighbours. The same run measures what it is
+//! compared with: two threads on one processor that wake each other in turn.
 
 mod calls;
 mod neighbours;
@@ -180,8 +180,8 @@ impl Trial<'_> {
         let daemon = self.place.daemon()?;
         let idle = Spent::now()?;
         let client = || self.batches(setting.pinned, op, daemon);
-        let told = thread::scope(|scope| scope.spawn(client).join());
-        let used = told.ok().context("a thread panicked")??;
+        let joined = thread::scope(|scope| scope.spawn(client).join());
+        let used = joined.ok().context("a thread panicked")??;
         Ok(Record {
             items: used.calls,
             bytes: used.calls * op.bytes(),
@@ -245,7 +245,8 @@ impl Trial<'_> {
     }
 }
 
-/// Microseconds of each call, as a multiple of an exchange of the two threads, with the requests that it made.
+/// Microseconds of each call, as a multiple of an exchange of the two threads, with the requests
+/// that it made.
 fn table(records: &[Record], labels: &[String]) -> String {
     let micros = |phase: &str, label: &str| {
         let each = |record: &Record| Some(record.seconds * 1e6 / record.items as f64);

@@ -45,22 +45,3 @@ impl Drop for Neighbours {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::process::Process;
-    use std::time::Duration;
-
-    #[test]
-    fn they_are_busy_while_they_are_there_and_gone_then() {
-        let neighbours = Neighbours::start(1).expect("started");
-        let over = Arc::clone(&neighbours.over);
-        let before = Process::Own.cpu_seconds().expect("told");
-        while Process::Own.cpu_seconds().expect("told") < before + 0.02 {
-            thread::sleep(Duration::from_millis(1));
-        }
-        drop(neighbours);
-        assert_eq!(Arc::strong_count(&over), 1, "the thread has ended");
-    }
-}

@@ -2,9 +2,9 @@
 //! and removes them; then it makes and removes as many empty directories.
 //!
 //! Rounds are interleaved: each thread count runs on one target after the other before the next
-//! round, so that whatever drifts in the machine drifts for all. Threads and the processes that they are judged by
-//! take turns at each phase: a neighbour on the same hardware may make everything half as fast from one tenth of a
-//! second to the next, and a few hundredths are to be told.
+//! round, so that a drift of the machine affects all targets. Threads and the processes that they
+//! are compared with alternate phase by phase. A neighbour on the same hardware may halve the speed
+//! from one tenth of a second to the next, and differences of a few hundredths must show.
 
 mod paths;
 mod phase;
@@ -16,11 +16,11 @@ pub(crate) use task::Task;
 
 use crate::about::About;
 use crate::lent;
+use crate::mode::Mode;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::rest;
-use crate::shape::Shape;
 use crate::targets::{Kept, Target, kept, labels, parents};
 use crate::team::{Done, Team};
 use crate::workloads;
@@ -115,7 +115,7 @@ struct Run<'r> {
     task: &'r Task,
     kept: Option<&'r Kept>,
     /// They take turns at each phase, each with a tree of its own.
-    shapes: &'r [Shape],
+    modes: &'r [Mode],
     round: usize,
     phases: &'r [Phase],
 }
@@ -128,19 +128,19 @@ impl Run<'_> {
             let Some(last) = plan.iter().rposition(reported) else {
                 continue;
             };
-            let start = |&shape: &Shape| {
-                let task = self.task_of(shape);
-                let team = Team::start(program, &task, shape).context(self.label.to_owned())?;
-                Ok((shape, team))
+            let start = |&mode: &Mode| {
+                let task = self.task_of(mode);
+                let team = Team::start(program, &task, mode).context(self.label.to_owned())?;
+                Ok((mode, team))
             };
-            let mut teams = self.shapes.iter().map(start).collect::<Result<Vec<_>>>()?;
+            let mut teams = self.modes.iter().map(start).collect::<Result<Vec<_>>>()?;
             for (place, &phase) in plan[..=last].iter().enumerate() {
                 let reported = reported(&phase);
                 if !reported && place > 0 {
                     continue;
                 }
-                for (shape, team) in &mut teams {
-                    let record = self.perform(phase, *shape, team, report)?;
+                for (mode, team) in &mut teams {
+                    let record = self.perform(phase, *mode, team, report)?;
                     if reported {
                         report.add(record)?;
                     }
@@ -154,8 +154,8 @@ impl Run<'_> {
     }
 
     /// Processes have volumes of their own, so they cannot share the one that is kept.
-    fn task_of(&self, shape: Shape) -> workloads::Task {
-        let kept = self.kept.filter(|_| shape.processes().is_none());
+    fn task_of(&self, mode: Mode) -> workloads::Task {
+        let kept = self.kept.filter(|_| mode.processes().is_none());
         workloads::Task::Sharded(Task {
             image: kept.map(Kept::image),
             ..self.task.clone()
@@ -165,28 +165,28 @@ impl Run<'_> {
     fn perform(
         &self,
         phase: Phase,
-        shape: Shape,
+        mode: Mode,
         team: &mut Team<Phase>,
         report: &Report,
     ) -> Result<Record> {
         let (label, round) = (self.label, self.round);
-        report.doing(format!("{label}: {phase}, round {round}, {shape}"));
+        report.doing(format!("{label}: {phase}, round {round}, {mode}"));
         for &step in phase.before() {
             team.perform(step).context(label.to_owned())?;
         }
         if phase.takes_memory() {
-            lent::at_hand(self.task.memory_of_a_thread() * shape.threads() as u64);
+            lent::populate(self.task.memory_of_a_thread() * mode.threads() as u64);
         }
         let done = team.perform(phase).context(label.to_owned())?;
-        self.record(phase, shape, &done)
+        self.record(phase, mode, &done)
     }
 
-    fn record(&self, phase: Phase, shape: Shape, done: &Done) -> Result<Record> {
+    fn record(&self, phase: Phase, mode: Mode, done: &Done) -> Result<Record> {
         let met = done.lap.work.items;
         let files = self.task.files;
-        let complete = match shape {
-            Shape::Threads(threads) => phase.is_complete(met, threads, files),
-            Shape::Processes(count) => phase.is_complete(met / count as u64, 1, files),
+        let complete = match mode {
+            Mode::Threads(threads) => phase.is_complete(met, threads, files),
+            Mode::Processes(count) => phase.is_complete(met / count as u64, 1, files),
         };
         ensure!(complete, "{}: {phase} met {met} files", self.label);
         let grown = done.rss_bytes.saturating_sub(done.rss_before) as f64 / met as f64;
@@ -197,7 +197,7 @@ impl Run<'_> {
         Ok(Record {
             rss_bytes_per_file: by(Grows::Files),
             rss_bytes_per_directory: by(Grows::Directories),
-            ..done.record(NAME, self.label, &phase, shape, self.round)
+            ..done.record(NAME, self.label, &phase, mode, self.round)
         })
     }
 }
@@ -219,7 +219,7 @@ pub(crate) fn run(args: &ShardedArgs) -> Result<()> {
 fn measure(args: &ShardedArgs, program: &Program, report: &mut Report) -> Result<()> {
     args.check()?;
     let phases = args.phases();
-    let heats = Shape::heats(&args.threads, args.processes);
+    let heats = Mode::heats(&args.threads, args.processes);
     let labels = labels(&args.targets);
     let _parents = parents(&args.targets)?;
     let kept = kept(&args.targets)?;
@@ -227,11 +227,11 @@ fn measure(args: &ShardedArgs, program: &Program, report: &mut Report) -> Result
         let offered = phases.iter().filter(|phase| phase.offered_by(target));
         offered.count()
     });
-    let shapes = heats.iter().map(Vec::len).sum::<usize>();
-    let expected = args.rounds * shapes * offered.sum::<usize>();
+    let modes = heats.iter().map(Vec::len).sum::<usize>();
+    let expected = args.rounds * modes * offered.sum::<usize>();
     report.begin(About::now(args.layout(), args.rounds), expected);
     for round in 1..=args.rounds {
-        for shapes in &heats {
+        for modes in &heats {
             for ((target, label), kept) in args.targets.iter().zip(&labels).zip(&kept) {
                 let task = Task {
                     target: target.clone(),
@@ -244,7 +244,7 @@ fn measure(args: &ShardedArgs, program: &Program, report: &mut Report) -> Result
                     label,
                     task: &task,
                     kept: kept.as_ref(),
-                    shapes,
+                    modes,
                     round,
                     phases: &phases,
                 };

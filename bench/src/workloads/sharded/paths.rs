@@ -1,5 +1,5 @@
-//! Paths with a number at their end, counted up in place: a run of millions keeps no list of them,
-//! which would push what is measured out of the processor's caches.
+//! Paths with a number at their end, incremented in place. A list of millions of paths would push
+//! what is measured out of the processor's caches.
 
 use crate::targets::names::DIGITS;
 use std::ffi::CStr;

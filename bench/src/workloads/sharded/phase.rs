@@ -17,21 +17,18 @@ pub(crate) enum Phase {
     Open,
     /// List its directory with the attributes of each
     Walk,
-    /// Meet every inode in memory, each thread its part of them, ten times
-    Iterate,
     /// Remove it
     Unlink,
     /// Make the directory, which stays empty
     Mkdir,
     /// Remove it
     Rmdir,
-    /// End the file system, with all inodes in memory
-    Unmount,
     /// As walk, with nothing in memory, the host's caches included
     ColdWalk,
     /// Change the permissions of each, with nothing in memory
     ColdChmod,
-    /// Ask for the attributes of all inodes by no path, with nothing in memory; xfs has a call for it
+    /// Ask for the attributes of all inodes by no path, with nothing in memory; xfs has a call for
+    /// it
     Bulkstat,
     /// Remove it, with nothing in memory
     ColdUnlink,
@@ -48,17 +45,15 @@ pub(crate) enum Phase {
 
 /// All phases in the order they run. Those of one plan run in the same processes, and need its
 /// first; each plan has fresh ones. A phase of several plans is told of by the first of them.
-const PLANS: [&[Phase]; 4] = [
+const PLANS: [&[Phase]; 3] = [
     &[
         Phase::Create,
         Phase::Stat,
         Phase::Open,
         Phase::Walk,
-        Phase::Iterate,
         Phase::Unlink,
     ],
     &[Phase::Mkdir, Phase::Rmdir],
-    &[Phase::Create, Phase::Unmount],
     &[
         Phase::Create,
         Phase::ColdWalk,
@@ -68,17 +63,14 @@ const PLANS: [&[Phase]; 4] = [
     ],
 ];
 
-/// How often an iteration is repeated: once is over too soon to be measured.
-pub(super) const ITERATIONS: u64 = 10;
-
 /// The plans for a target, each with those of its phases that it tells of.
 pub(super) fn plans(target: &Target) -> Vec<(&'static [Phase], Vec<Phase>)> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut plans = Vec::new();
     for plan in PLANS.into_iter().filter(|plan| plan[0].offered_by(target)) {
-        let tells = |phase: &Phase| phase.offered_by(target) && !told.contains(phase);
+        let tells = |phase: &Phase| phase.offered_by(target) && !reported.contains(phase);
         let tells: Vec<Phase> = plan.iter().copied().filter(tells).collect();
-        told.extend_from_slice(&tells);
+        reported.extend_from_slice(&tells);
         plans.push((plan, tells));
     }
     plans
@@ -119,7 +111,6 @@ impl Phase {
     /// What is done before it, and takes none of its time.
     pub(super) fn before(self) -> &'static [Self] {
         match self {
-            Self::Unmount => &[Self::Leave],
             phase if phase.is_cold() => &[Self::Leave, Self::Chill, Self::Enter],
             _ => &[],
         }
@@ -146,23 +137,20 @@ impl Phase {
     /// Does the target have such a call?
     pub(crate) fn offered_by(self, target: &Target) -> bool {
         match self {
-            Self::Unmount => *target == Target::Memory,
             Self::Bulkstat => target.has_bulkstat(),
             Self::ColdWalk | Self::ColdChmod | Self::ColdUnlink => {
                 matches!(target, Target::Volume(_) | Target::Directory(_))
             }
-            Self::Iterate => target.in_process(),
             _ => true,
         }
     }
 
-    /// Did threads of one tree that meet so many have enough of it, with `files` each? Whoever
-    /// meets all inodes meets directories too.
+    /// Is `met` the number that `threads` threads of one tree must meet, with `files` files each?
+    /// `bulkstat` meets directories as well.
     pub(crate) fn is_complete(self, met: u64, threads: usize, files: usize) -> bool {
         let all = (threads * files) as u64;
         match self {
-            Self::Iterate => met >= ITERATIONS * all,
-            Self::Unmount | Self::Bulkstat => met >= all,
+            Self::Bulkstat => met >= all,
             _ => met == all,
         }
     }

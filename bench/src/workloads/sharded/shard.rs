@@ -1,7 +1,7 @@
 //! One thread's part: its directories, and what each phase does to what is in them.
 
 use super::paths::NumberedPath;
-use super::phase::{ITERATIONS, Phase};
+use super::phase::Phase;
 use crate::sys;
 use crate::targets::Session;
 use crate::targets::names::{self, DIR, FILE};
@@ -96,8 +96,6 @@ impl Shard {
             Phase::Stat => self.each(phase, FILE, |path| session.stat(path)),
             Phase::Open => self.each(phase, FILE, |path| session.open(path)),
             Phase::Walk | Phase::ColdWalk => self.walk(session),
-            Phase::Iterate => self.iterate(session),
-            Phase::Unmount => session.unmount(part, parts).context("unmount"),
             Phase::Unlink | Phase::ColdUnlink => {
                 self.each(phase, FILE, |path| session.unlink(path))
             }
@@ -113,8 +111,8 @@ impl Shard {
         let nested = self.folders.iter().filter(|folder| folder.nested);
         let paths = std::iter::once(&self.top).chain(nested.map(|folder| &folder.path));
         for path in paths {
-            let told = || format!("cannot make {}", path.to_string_lossy());
-            session.make_dir(path).with_context(told)?;
+            let what = || format!("cannot make {}", path.to_string_lossy());
+            session.make_dir(path).with_context(what)?;
         }
         Ok(())
     }
@@ -122,20 +120,13 @@ impl Shard {
     fn walk<S: Session>(&self, session: &mut S) -> Result<u64> {
         let mut met = 0;
         for folder in &self.folders {
-            let told = || format!("walk {}", folder.path.to_string_lossy());
-            met += session.walk(&folder.path).with_context(told)?;
+            let what = || format!("walk {}", folder.path.to_string_lossy());
+            met += session.walk(&folder.path).with_context(what)?;
             if sys::end_asked() {
                 bail!("interrupted");
             }
         }
         Ok(met)
-    }
-
-    /// The thread's part of all inodes, again and again.
-    fn iterate<S: Session>(&self, session: &mut S) -> Result<u64> {
-        let (part, parts) = self.place;
-        let met = session.iterate(part, parts, ITERATIONS);
-        met.context("iterate")
     }
 
     #[inline]
@@ -167,7 +158,7 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::{MemoryTree, Target, Tree};
+    use crate::targets::{MemoryTree, Tree};
 
     #[test]
     fn a_walk_that_misses_a_file_and_a_file_that_is_gone_show() {
@@ -184,39 +175,6 @@ mod tests {
             .expect_err("one is missing");
         let missing = "stat /t0/file-0000000000000000003:";
         assert!(error.to_string().starts_with(missing), "{error}");
-    }
-
-    #[test]
-    fn files_are_dealt_to_directories_of_a_size_the_last_one_less_full() {
-        let tree = MemoryTree::new();
-        let shard = Shard::new((1, 2), 25, Some(10)).expect("paths");
-        let mut session = tree.session();
-        // The end of the tree is the first thread's to tell of, and not this one's.
-        let mine = |phase: &Phase| phase.offered_by(&Target::Memory) && *phase != Phase::Unmount;
-        for phase in Phase::all().into_iter().filter(mine) {
-            if phase == Phase::Mkdir {
-                for folder in &shard.folders {
-                    session.remove_dir(&folder.path).expect("empty");
-                }
-                session.remove_dir(c"/t1").expect("empty");
-            }
-            let met = shard.run(phase, &mut session).expect("done");
-            if phase == Phase::Iterate {
-                let other = Shard::new((0, 2), 0, None).expect("no paths");
-                let rest = other.run(phase, &mut session).expect("done");
-                // The directories and the root are met too.
-                assert_eq!(met + rest, ITERATIONS * (25 + 3 + 1 + 1));
-            } else {
-                assert!(phase.is_complete(met, 1, 25), "{phase} met {met}");
-            }
-            if phase == Phase::Create {
-                assert_eq!(session.walk(c"/t1"), Ok(3));
-                let each = [c"/t1/d0000000", c"/t1/d0000001", c"/t1/d0000002"];
-                let filled = each.map(|path| session.walk(path).expect("listed"));
-                assert_eq!(filled, [10, 10, 5]);
-            }
-        }
-        assert_eq!(session.walk(c"/t1"), Ok(3), "the empty ones are gone");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::phase::Phase;
 use super::shard::Shard;
-use crate::crew::{Crew, Work};
-use crate::shape::Seats;
+use crate::mode::Slots;
+use crate::pool::{Pool, Work};
 use crate::targets::{DirectoryTree, MemoryTree, Session, Target, Tree, volume, volume_over};
 use crate::team::worker::Boss;
 use anyhow::Result;
@@ -25,47 +25,47 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Bytes that a thread's files may take of the machine's free memory: xfs takes 1 KiB for an inode alone, and whatever
-    /// lasts has its image in memory too.
+    /// Bytes that a thread's files may take of the machine's free memory: xfs takes 1 KiB for an
+    /// inode alone, and whatever lasts has its image in memory too.
     pub(super) fn memory_of_a_thread(&self) -> u64 {
         let each = if self.syncs { 4096 } else { 1536 };
         self.files as u64 * each
     }
 
-    /// Makes a fresh tree, lets a crew take phases from the boss, removes the tree.
+    /// Makes a fresh tree, lets a pool take phases from the boss, removes the tree.
     ///
     /// # Errors
     /// If the tree cannot be made or removed; orders that make no sense.
-    pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
+    pub(crate) fn staff(&self, slots: Slots, boss: &mut Boss) -> Result<()> {
         match &self.target {
-            Target::Memory => self.on(MemoryTree::new(), seats, boss),
+            Target::Memory => self.on(MemoryTree::new(), slots, boss),
             Target::Volume(path) => {
                 let tree = match &self.image {
                     Some(image) => volume_over(image, None),
                     None => volume(path, None),
                 };
-                self.on(tree?, seats, boss)
+                self.on(tree?, slots, boss)
             }
-            Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
+            Target::Directory(path) => self.on(DirectoryTree::new(path)?, slots, boss),
         }
     }
 
-    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()>
+    fn on<T: Tree>(&self, tree: T, slots: Slots, boss: &mut Boss) -> Result<()>
     where
         for<'t> T::Session<'t>: Session,
     {
         let shard = |index| {
-            Shard::new((index, seats.threads), self.files, self.per_dir)
+            Shard::new((index, slots.threads), self.files, self.per_dir)
                 .map(|shard| shard.syncing(self.syncs))
         };
-        let shards = (0..seats.threads).map(shard);
+        let shards = (0..slots.threads).map(shard);
         let shards: Vec<Shard> = shards.collect::<Result<_>>()?;
         let outcome = std::thread::scope(|scope| {
             let workers = shards.iter().map(|shard| {
                 let mut session = tree.session();
                 move |phase: Phase| shard.run(phase, &mut session).map(Work::from)
             });
-            boss.serve(&Crew::hire(scope, seats.first, workers)?)
+            boss.serve(&Pool::hire(scope, slots.first, workers)?)
         });
         let closed = tree.close();
         outcome.and(closed)

@@ -2,8 +2,8 @@
 //! small files by many writers. Each thread writes a file of its own, and each phase ends with
 //! fsync(2) (the small files with a sync), which counts.
 //!
-//! What condemns an allocator here is not its mean but its slope: the records tell the time of a
-//! write by its place among all of them, and in how many pieces the file came to lie.
+//! An allocator fails here by its slope, not by its mean. So the records hold the time of a write
+//! by its position among all writes, and the number of extents of the file.
 
 mod pattern;
 mod phase;
@@ -14,18 +14,18 @@ pub(crate) use task::Task;
 
 use crate::about::About;
 use crate::lent;
+use crate::mode::Mode;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::rest;
-use crate::shape::Shape;
 use crate::targets::{Kept, Target, kept, labels, parents};
 use crate::team::Team;
 use crate::workloads;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use pattern::WRITE;
-use phase::{Phase, Step, Told};
+use phase::{Figure, Phase, Step};
 use task::Amounts;
 use writer::SMALL;
 
@@ -57,8 +57,9 @@ pub(crate) struct SparseArgs {
     /// Small files of each of them
     #[arg(long, value_name = "N", default_value_t = 2000)]
     small: u64,
-    /// MiB of memory that the file system of a `volume:` may take for content; without it as much as any: an eighth
-    /// of the machine's. What is filled in a directory of the host may take all that is free
+    /// MiB of memory that the file system of a `volume:` may take for content; without it as much
+    /// as any: an eighth of the machine's. What is filled in a directory of the host may take all
+    /// that is free
     #[arg(long, value_name = "MIB")]
     cache: Option<u64>,
     /// How often to run it all
@@ -136,7 +137,7 @@ struct Run<'r> {
     kept: Option<&'r Kept>,
     cache: Option<u64>,
     amounts: Amounts,
-    shape: Shape,
+    mode: Mode,
     round: usize,
     phase: Phase,
 }
@@ -146,7 +147,7 @@ impl Run<'_> {
         let phase = self.phase;
         report.doing(format!(
             "{}: {phase}, round {}, {}",
-            self.label, self.round, self.shape
+            self.label, self.round, self.mode
         ));
         let task = workloads::Task::Sparse(Task {
             target: self.target.clone(),
@@ -154,28 +155,28 @@ impl Run<'_> {
             cache: self.cache,
             amounts: self.amounts,
         });
-        let mut team = Team::start(program, &task, self.shape).context(self.label.to_owned())?;
+        let mut team = Team::start(program, &task, self.mode).context(self.label.to_owned())?;
         let mut perform = |step| team.perform(step).context(self.label.to_owned());
         perform(Step::Prepare(phase))?;
-        lent::at_hand(self.amounts.memory(phase) * self.shape.threads() as u64);
+        lent::populate(self.amounts.memory(phase) * self.mode.threads() as u64);
         let done = perform(Step::Run(phase))?;
         perform(Step::Check(phase))?;
-        let each = self.shape.threads() as f64;
-        let mut tell = |told| -> Result<f64> {
-            let told = perform(Step::Tell(told))?;
-            Ok(told.lap.work.items as f64 / each)
+        let each = self.mode.threads() as f64;
+        let mut tell = |figure| -> Result<f64> {
+            let figure = perform(Step::Tell(figure))?;
+            Ok(figure.lap.work.items as f64 / each)
         };
-        let nanos = tell(Told::Sync)?;
-        let extents = tell(Told::Extents)?;
+        let nanos = tell(Figure::Sync)?;
+        let extents = tell(Figure::Extents)?;
         let mut write_nanos = Vec::new();
         if phase != Phase::SmallFiles {
             for part in 0..SLICES {
-                write_nanos.push(tell(Told::Slice(part))? / 1000.0);
+                write_nanos.push(tell(Figure::Slice(part))? / 1000.0);
             }
             // Few writes make fewer parts.
             write_nanos.retain(|&nanos| nanos > 0.0);
         }
-        let record = done.record(NAME, self.label, &phase, self.shape, self.round);
+        let record = done.record(NAME, self.label, &phase, self.mode, self.round);
         let bytes = if phase == Phase::SmallFiles {
             SMALL
         } else {
@@ -222,7 +223,7 @@ fn measure(args: &SparseArgs, program: &Program, report: &mut Report) -> Result<
                     kept: kept.as_ref(),
                     cache: args.cache.map(|most| most << 20),
                     amounts: args.amounts(threads),
-                    shape: Shape::Threads(threads),
+                    mode: Mode::Threads(threads),
                     round,
                     phase,
                 };

@@ -47,16 +47,16 @@ pub(crate) enum Step {
     /// Read some of it back, as far as the target has bytes.
     Check(Phase),
     /// Tell of the last run.
-    Tell(Told),
+    Tell(Figure),
 }
 
 /// What there is to tell, as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) enum Told {
+pub(crate) enum Figure {
     /// Picoseconds of one write of this part of them.
     Slice(usize),
     /// Nanoseconds of making it durable.
     Sync,
-    /// In how many pieces the file lies; none if nobody knows.
+    /// The number of extents of the file, if the target reports it.
     Extents,
 }

@@ -3,8 +3,8 @@
 use super::pattern::WRITE;
 use super::phase::Phase;
 use super::writer::Writer;
-use crate::crew::Crew;
-use crate::shape::Seats;
+use crate::mode::Slots;
+use crate::pool::Pool;
 use crate::targets::{DirectoryTree, Io, MemoryTree, Session, Target, Tree};
 use crate::targets::{volume, volume_over};
 use crate::team::worker::Boss;
@@ -35,8 +35,8 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    /// Bytes that a thread may take of the machine's free memory: a page for each block that it writes, and another one
-    /// in the image, if that is in memory too.
+    /// Bytes of free memory that a thread may take: a page for each block that it writes, and
+    /// another one if the image is in memory too.
     pub(super) fn memory(&self, phase: Phase) -> u64 {
         let blocks = match phase {
             Phase::Fill | Phase::FillSeq4 => self.fill / 4096,
@@ -57,34 +57,34 @@ impl Amounts {
 }
 
 impl Task {
-    /// Makes a fresh tree, lets a crew take steps from the boss, removes the tree.
+    /// Makes a fresh tree, lets a pool take steps from the boss, removes the tree.
     ///
     /// # Errors
     /// If the tree cannot be made or removed; orders that make no sense.
-    pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
+    pub(crate) fn staff(&self, slots: Slots, boss: &mut Boss) -> Result<()> {
         match &self.target {
-            Target::Memory => self.on(MemoryTree::new(), seats, boss),
+            Target::Memory => self.on(MemoryTree::new(), slots, boss),
             Target::Volume(path) => {
                 let tree = match &self.image {
                     Some(image) => volume_over(image, self.cache),
                     None => volume(path, self.cache),
                 };
-                self.on(tree?, seats, boss)
+                self.on(tree?, slots, boss)
             }
-            Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
+            Target::Directory(path) => self.on(DirectoryTree::new(path)?, slots, boss),
         }
     }
 
-    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()>
+    fn on<T: Tree>(&self, tree: T, slots: Slots, boss: &mut Boss) -> Result<()>
     where
         for<'t> T::Session<'t>: Io + Session,
     {
         let outcome = std::thread::scope(|scope| {
-            let workers = (0..seats.threads).map(|index| {
+            let workers = (0..slots.threads).map(|index| {
                 let mut writer = Writer::new(index, tree.session(), self.amounts);
                 move |step| writer.step(step)
             });
-            boss.serve(&Crew::hire(scope, seats.first, workers)?)
+            boss.serve(&Pool::hire(scope, slots.first, workers)?)
         });
         let closed = tree.close();
         outcome.and(closed)

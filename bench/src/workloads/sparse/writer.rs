@@ -2,9 +2,9 @@
 
 use super::SLICES;
 use super::pattern::{Pattern, WRITE};
-use super::phase::{Phase, Step, Told};
+use super::phase::{Figure, Phase, Step};
 use super::task::Amounts;
-use crate::crew::Work;
+use crate::pool::Work;
 use crate::process::monotonic;
 use crate::sys;
 use crate::targets::{Io, OpenHow, Session};
@@ -50,7 +50,7 @@ impl<S: Io + Session> Writer<S> {
             Step::Run(Phase::SmallFiles) => self.write_small()?,
             Step::Run(_) => self.write()?,
             Step::Check(phase) => self.check(phase).context("check")?,
-            Step::Tell(told) => self.tell(told)?,
+            Step::Tell(figure) => self.tell(figure)?,
         };
         Ok(Work::from(done))
     }
@@ -142,11 +142,11 @@ impl<S: Io + Session> Writer<S> {
         Ok(count)
     }
 
-    fn tell(&mut self, told: Told) -> Result<u64> {
-        Ok(match told {
-            Told::Slice(part) => self.slices.get(part).copied().unwrap_or(0),
-            Told::Sync => self.syncing.as_nanos() as u64,
-            Told::Extents => match &self.file {
+    fn tell(&mut self, figure: Figure) -> Result<u64> {
+        Ok(match figure {
+            Figure::Slice(part) => self.slices.get(part).copied().unwrap_or(0),
+            Figure::Sync => self.syncing.as_nanos() as u64,
+            Figure::Extents => match &self.file {
                 Some(file) => self.session.extents(file).context("extents")?.unwrap_or(0),
                 None => 0,
             },

@@ -26,25 +26,26 @@ pub(super) struct TreeArchive {
 }
 
 impl TreeArchive {
-    /// From a file; a compressed one is made plain in `scratch` first, for that is not what is measured.
+    /// From a file; a compressed one is made plain in `scratch` first, for that is not what is
+    /// measured.
     ///
     /// # Errors
     /// If it cannot be read, or is no archive, or an empty one.
     pub(super) fn given(file: &Path, scratch: &Path) -> Result<Self> {
-        let told = || file.display().to_string();
-        let path = match compression(file).with_context(told)? {
-            None => std::path::absolute(file).with_context(told)?,
+        let what = || file.display().to_string();
+        let path = match compression(file).with_context(what)? {
+            None => std::path::absolute(file).with_context(what)?,
             Some(program) => {
                 commands::require([program])?;
                 let path = scratch.join("tree.tar");
                 let mut command = Command::new(program);
                 command.arg("-dc").arg(file);
-                commands::run_into(&mut command, &path, scratch).with_context(told)?;
+                commands::run_into(&mut command, &path, scratch).with_context(what)?;
                 path
             }
         };
         let name = file.file_name().unwrap_or_default();
-        Self::at(path, name.to_string_lossy().into_owned()).with_context(told)
+        Self::at(path, name.to_string_lossy().into_owned()).with_context(what)
     }
 
     /// A generated one.
@@ -54,9 +55,9 @@ impl TreeArchive {
     pub(super) fn generated(files: u64, scratch: &Path) -> Result<Self> {
         ensure!(files > 0, "a tree has one file at least");
         let path = scratch.join("tree.tar");
-        let told = || format!("cannot write {}", path.display());
-        let file = File::create(&path).with_context(told)?;
-        generate::write(files, BufWriter::new(file)).with_context(told)?;
+        let what = || format!("cannot write {}", path.display());
+        let file = File::create(&path).with_context(what)?;
+        generate::write(files, BufWriter::new(file)).with_context(what)?;
         Self::at(path, "generated".to_owned())
     }
 
@@ -71,15 +72,15 @@ impl TreeArchive {
         &self.path
     }
 
-    /// Lets it be in memory, so that nobody waits for its disk.
+    /// Reads it into the page cache, so that no phase waits for its disk.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(super) fn at_hand(&self) -> Result<()> {
-        let told = || self.path.display().to_string();
-        let mut file = File::open(&self.path).with_context(told)?;
+    pub(super) fn warm_up(&self) -> Result<()> {
+        let what = || self.path.display().to_string();
+        let mut file = File::open(&self.path).with_context(what)?;
         let mut piece = vec![0; 1 << 20];
-        while file.read(&mut piece).with_context(told)? > 0 {}
+        while file.read(&mut piece).with_context(what)? > 0 {}
         Ok(())
     }
 }
@@ -104,7 +105,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("temporary directory");
         let made = TreeArchive::generated(20, scratch.path()).expect("made");
         assert_eq!(made.census.files, 20);
-        made.at_hand().expect("read");
+        made.warm_up().expect("read");
         let plain = scratch.path().join("kept.tar");
         fs::rename(made.path(), &plain).expect("moved");
         let given = TreeArchive::given(&plain, scratch.path()).expect("taken");

@@ -46,7 +46,8 @@ impl Census {
         self.block_bytes += bytes.next_multiple_of(BLOCK);
     }
 
-    /// Of what an archive holds. Directories that it only names as a part of others' paths count, too.
+    /// Of what an archive holds. Directories that it only names as a part of others' paths count,
+    /// too.
     ///
     /// # Errors
     /// If it is no archive, or a broken one; content that has what a search of the files looks for.
@@ -87,11 +88,11 @@ impl Census {
         let mut left = vec![PathBuf::new()];
         while let Some(below) = left.pop() {
             let folder = root.join(&below);
-            let told = || format!("cannot list {}", folder.display());
-            for entry in fs::read_dir(&folder).with_context(told)? {
-                let entry = entry.with_context(told)?;
+            let what = || format!("cannot list {}", folder.display());
+            for entry in fs::read_dir(&folder).with_context(what)? {
+                let entry = entry.with_context(what)?;
                 let path = below.join(entry.file_name());
-                let attributes = entry.metadata().with_context(told)?;
+                let attributes = entry.metadata().with_context(what)?;
                 let kind = attributes.file_type();
                 if kind.is_dir() {
                     census.count(&path, EntryType::Directory, 0);

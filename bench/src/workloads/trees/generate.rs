@@ -1,5 +1,6 @@
-//! A tree like `node_modules`, which is the same in every run: packages of a few files or of many, some with packages of
-//! their own, dot files, links to programs, and sizes as there (most below 4 KiB, few above 64).
+//! A tree like `node_modules`, the same in every run. Packages have few files or many, some have
+//! packages of their own, dot files and links to programs. Most files are below 4 KiB, few above
+//! 64.
 
 use crate::chance::Chance;
 use anyhow::Result;
@@ -16,7 +17,8 @@ const DEPTH_MAX: usize = 5;
 /// Bytes that content is taken from.
 const POOL_BYTES: usize = 1 << 20;
 
-/// Files have content of 2^6 to 2^16 bytes, most of them about 2^11; of so many, one has sixteen times as much.
+/// Files have content of 2^6 to 2^16 bytes, most of them about 2^11; of so many, one has sixteen
+/// times as much.
 const SIZE_LOG_MIN: f64 = 6.0;
 const SIZE_LOG_SPAN: f64 = 5.0;
 const LARGE_ONE_OF: u64 = 200;

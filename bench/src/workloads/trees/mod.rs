@@ -1,7 +1,8 @@
-//! `trees`: what people do with a tree of files, by the programs that they do it with, where they do it: in a mount.
+//! `trees`: what people do with a tree of files, by the programs that they do it with, where they
+//! do it: in a mount.
 //!
-//! Clients are real programs, not pinned. Each round makes each target anew, in turn, and takes it away again: the run
-//! needs the space of one target, and no target lives beside another.
+//! Clients are real programs, not pinned. Each round makes each target anew, in turn, and takes it
+//! away again: the run needs the space of one target, and no target lives beside another.
 
 mod archive;
 mod census;
@@ -37,16 +38,17 @@ const TREES: u64 = 4;
 
 /// Real programs on a tree of files: untar, find, ls, du, grep, git, cp, tar, rm; warm and cold
 ///
-/// Each phase that writes ends with a sync. Cold phases begin with a fresh mount and empty caches of the host, which needs
-/// root, as mounting does; `mem:` has none, for it would be gone.
+/// Each phase that writes ends with a sync. Cold phases begin with a fresh mount and empty caches
+/// of the host, which needs root, as mounting does; `mem:` has none, for it would be gone.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TreesArgs {
-    /// What to measure: `hf:IMAGE` (our mount of a volume in a new image file), `mem:` (of a file system in memory),
-    /// `ext4:IMAGE`, `xfs:IMAGE`, `btrfs:IMAGE` (on a loop device over a new image file), `dir:PATH` (a directory that
-    /// is there). The images are removed at the end
+    /// What to measure. `hf:IMAGE`: our mount of a volume in a new image file. `mem:`: our mount of
+    /// a file system in memory. `ext4:IMAGE`, `xfs:IMAGE`, `btrfs:IMAGE`: on a loop device over a
+    /// new image file. `dir:PATH`: an existing directory. The images are removed at the end
     #[arg(long = "target", value_name = "TARGET", required = true)]
     targets: Vec<Mountable>,
-    /// The tree: a tar archive, which may be compressed; without this a generated one like `node_modules`
+    /// The tree: a tar archive, which may be compressed; without this a generated one like
+    /// `node_modules`
     #[arg(long, value_name = "FILE")]
     tree: Option<PathBuf>,
     /// Files of the generated tree, in an eighth as many directories
@@ -80,7 +82,8 @@ pub(crate) struct TreesArgs {
 /// Runs the workload and prints what came of it.
 ///
 /// # Errors
-/// What cannot be made or mounted, or is missing; the first program that failed, or did not do its work.
+/// What cannot be made or mounted, or is missing; the first program that failed, or did not do its
+/// work.
 pub(crate) fn run(args: &TreesArgs) -> Result<()> {
     ensure!(args.rounds > 0, "at least one round is needed");
     let mut wanted = args.phases.clone();
@@ -136,9 +139,9 @@ pub(crate) fn run(args: &TreesArgs) -> Result<()> {
 }
 
 /// What is in memory wherever that is possible: it is not what is measured.
-fn scratch(told: Option<&Path>) -> Result<TempDir> {
+fn scratch(chosen: Option<&Path>) -> Result<TempDir> {
     let memory = Path::new("/dev/shm");
-    let parent = match told {
+    let parent = match chosen {
         Some(folder) => folder.to_owned(),
         None if memory.is_dir() => memory.to_owned(),
         None => std::env::temp_dir(),
@@ -183,14 +186,15 @@ impl Trial<'_> {
         let cold = target.can_be_cold();
         let wanted = self.wanted.to_vec();
         let plan = self.plan.to_vec();
-        let told = move |phase: &Phase| wanted.contains(phase) && (cold || !phase.is_cold());
-        plan.into_iter().filter(told)
+        let chosen = move |phase: &Phase| wanted.contains(phase) && (cold || !phase.is_cold());
+        plan.into_iter().filter(chosen)
     }
 
     fn need(&self) -> Need {
         let Census { block_bytes, .. } = self.archive.census;
         let entries = self.archive.census.entries();
-        // The repository has each file again, compressed, with a directory for 256 of them; so has its copy.
+        // The repository has each file again, compressed, with a directory for 256 of them; so has
+        // its copy.
         Need {
             bytes: (TREES + 2) * (block_bytes + entries * 1024),
             inodes: (TREES + 2) * entries + 2000,

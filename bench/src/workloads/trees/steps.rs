@@ -1,5 +1,5 @@
-//! The programs of each phase, and the proof that they did something: their exit codes, and what they printed or left
-//! held against what is in the tree.
+//! The programs of each phase, and the proof that they did something: their exit codes, and what
+//! they printed or left held against what is in the tree.
 
 use super::archive::TreeArchive;
 use super::census::Census;
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What no file has in it, so that every file is read to its end; in pieces here, so that this file has it neither.
+/// What no file has in it, so that every file is read to its end; in pieces here, so that this file
+/// has it neither.
 const NOWHERE: &str = concat!("no-file-has-", "this-in-it-4bd1e5");
 
 /// Directories below the place.
@@ -26,7 +27,8 @@ pub(super) struct Steps<'s> {
     place: Place<'s>,
     archive: &'s TreeArchive,
     scratch: &'s Path,
-    /// What the tree has before a cold phase: more than the archive where it is a repository by then.
+    /// What the tree has before a cold phase: more than the archive where it is a repository by
+    /// then.
     found: Census,
 }
 
@@ -76,7 +78,7 @@ impl<'s> Steps<'s> {
             Phase::UntarTwo => &TWO,
             _ => return Ok(()),
         };
-        self.archive.at_hand()?;
+        self.archive.warm_up()?;
         for folder in folders {
             fs::create_dir(self.path(folder)).context("cannot make a directory")?;
         }
@@ -183,7 +185,7 @@ impl<'s> Steps<'s> {
         Ok(Outcome::Printed(commands::run(&mut command, self.scratch)?))
     }
 
-    /// git(1), as it is with no settings of anybody; nothing goes on behind its back.
+    /// git(1) without any settings of the user, and without background tasks.
     fn git(&self, words: &[&str]) -> Result<Printed> {
         let settings = [
             "-c",
@@ -294,8 +296,8 @@ impl Outcome {
 
 /// What tar(1) says that it has read.
 fn total(errors: &str) -> Option<u64> {
-    let (_, told) = errors.split_once("Total bytes read: ")?;
-    told.split_whitespace().next()?.parse().ok()
+    let (_, rest) = errors.split_once("Total bytes read: ")?;
+    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// A program that speaks the same everywhere.

@@ -48,11 +48,11 @@ fn cell(records: &[Record], phase: &str, column: Column<'_>, best: Option<f64>) 
     {
         let _ = write!(text, " {:.2}x", seconds / best);
     }
-    let told = |of: fn(&Record) -> Option<f64>| median_of(records, phase, column.label, of);
-    if let Some(idle) = told(|record| record.idle) {
+    let value = |of: fn(&Record) -> Option<f64>| median_of(records, phase, column.label, of);
+    if let Some(idle) = value(|record| record.idle) {
         let _ = write!(text, " {:.0}%", idle * 100.0);
     }
-    if let Some(requests) = told(|record| Some(record.requests? as f64 / record.items as f64)) {
+    if let Some(requests) = value(|record| Some(record.requests? as f64 / record.items as f64)) {
         let _ = write!(text, " {requests:.2}r");
     }
     text

@@ -1,16 +1,18 @@
-//! Which frames of a leaf are used again, as far as an owner that forgets some has to know.
+//! Which frames of a leaf are used again, for an owner that forgets some.
 //!
-//! As for inodes, in bits: a frame comes *idle*, and its first use in a later epoch clears that; a look of the owner, for
-//! room, takes what is idle and sets the bit of what is not, which is in the *main* set from then on. Uses in the epoch in
-//! which a frame came, or the next, are those that it came for: it is *fresh* until then. What came *ahead* of its use is
-//! used for the first time later. So a use writes nothing, unless there was a look since.
+//! The marks are bits, as for inodes. A frame arrives *idle*, and its first use in a later epoch
+//! clears that bit. A scan by the owner takes the idle frames. It moves the others to the *main*
+//! set and sets their idle bits. A frame is *fresh* in the epoch in which it arrived and in the
+//! next: uses in that time are the ones that it was brought for. A frame brought *ahead* of its use
+//! is first used later. So a use writes nothing, unless there was a scan since the last one.
 //!
-//! A leaf is *marked* from the first frame on that came at a [stamp](FramesLock::stamp); in one that is not, all marks are
-//! zero, uses look at one word of them, and a look takes all there is. A frame that is alone has no leaf, and no marks.
+//! A leaf is *marked* from the first frame on that arrives with a [stamp](FramesLock::set_arrival).
+//! Without that all its marks are zero, a use reads one word of them, and a scan takes every frame.
+//! A frame that is the root has no leaf, and no marks.
 //!
-//! *Invariants.* All this is a guess: marks that meet may be lost, and nothing else hangs on them. What every use looks
-//! at is on the line of a leaf that it needs anyway, and only looks, first uses, and frames that come for the first time after others
-//! write there.
+//! *Invariants.* All marks are guesses: concurrent updates may be lost, and nothing else depends on
+//! them. What a use reads lies on a line of the leaf that it needs anyway. Only scans, first uses,
+//! and first arrivals after others write to that line.
 
 use super::lock::FramesLock;
 use super::map::Frames;
@@ -20,41 +22,41 @@ use crate::frame_primitive::Mark;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Epochs, from the one in which a frame came, in which its uses are one.
+/// As many epochs, from that of the arrival on, count as one use.
 const BURST: u8 = 2;
 
-/// Of a leaf, in its first line.
+/// The marks of a leaf, in its first line.
 pub(super) struct Aging {
-    /// Those of which the next use is to be told; of what is not there it may be either.
+    /// Frames of which the next use is to be noted. The bit of an empty slot may have any value.
     idle: Mark,
-    /// Those that came ahead of their use, and were not used yet.
-    ahead: Mark,
-    /// The epoch in which the fresh ones came, and one; 0: it is not marked.
-    stamp: Mark,
+    /// Frames that were brought ahead of their use, and not used yet.
+    prefetched: Mark,
+    /// The epoch in which the fresh frames arrived, plus one; 0 if the leaf is not marked.
+    fresh_epoch: Mark,
 }
 
-/// Of a leaf, where its writers write.
+/// The marks of a leaf in a line that its writers write.
 pub(super) struct Sets {
     main: Mark,
-    /// Those that came, or were first used, in the epoch of the stamp.
+    /// Frames that arrived, or were first used, in `fresh_epoch`.
     fresh: Mark,
 }
 
-/// What is known of frames that come.
+/// Why frames arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// They are used now.
     Used,
     /// They may be used soon.
-    Ahead,
+    Prefetched,
 }
 
-/// Which ones a look is at.
+/// The set that a scan takes frames from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// Those that were not used again, as far as earlier looks know.
+    /// Frames that were not used again, as far as earlier scans know.
     Probation,
-    /// Those that were.
+    /// Frames that were used again.
     Main,
 }
 
@@ -62,23 +64,23 @@ impl Aging {
     pub(super) const fn unmarked() -> Self {
         Self {
             idle: Mark::new(0),
-            ahead: Mark::new(0),
-            stamp: Mark::new(0),
+            prefetched: Mark::new(0),
+            fresh_epoch: Mark::new(0),
         }
     }
 
     fn is_marked(&self) -> bool {
-        self.stamp.load(Relaxed) != 0
+        self.fresh_epoch.load(Relaxed) != 0
     }
 
     fn set_epoch(&self, epoch: u8) {
-        self.stamp.store(u64::from(epoch) + 1, Relaxed);
+        self.fresh_epoch.store(u64::from(epoch) + 1, Relaxed);
     }
 
-    /// Did the fresh ones come so lately that they are?
+    /// Are the frames in `fresh` still fresh in this epoch?
     fn is_recent(&self, epoch: u8) -> bool {
-        let stamp = self.stamp.load(Relaxed);
-        stamp != 0 && epoch.wrapping_sub((stamp - 1) as u8) < BURST
+        let fresh = self.fresh_epoch.load(Relaxed);
+        fresh != 0 && epoch.wrapping_sub((fresh - 1) as u8) < BURST
     }
 }
 
@@ -92,22 +94,22 @@ impl Sets {
 }
 
 impl<X> Node<X> {
-    /// Is a use of the frame at `place` to be told?
+    /// Is a use of the frame at `place` to be noted?
     #[inline(always)]
     pub(super) fn is_idle(&self, place: usize) -> bool {
         self.aging.idle.load(Relaxed) >> place & 1 != 0
     }
 
-    /// A frame comes to a slot that held none.
-    pub(super) fn came(&self, place: usize, stamp: Option<(u8, Arrival)>) {
-        let Some((epoch, arrival)) = stamp else {
+    /// A frame arrives in a slot that was empty.
+    pub(super) fn came(&self, place: usize, arrival: Option<(u8, Arrival)>) {
+        let Some((epoch, arrival)) = arrival else {
             return self.came_unseen(1 << place);
         };
         let (aging, sets, bit) = (&self.aging, &self.sets, 1 << place);
         if !aging.is_marked() {
             aging.idle.store(u64::MAX, Relaxed);
         }
-        if aging.stamp.load(Relaxed) != u64::from(epoch) + 1 {
+        if aging.fresh_epoch.load(Relaxed) != u64::from(epoch) + 1 {
             aging.set_epoch(epoch);
             sets.fresh.store(0, Relaxed);
         }
@@ -115,7 +117,7 @@ impl<X> Node<X> {
         self.begins(bit, arrival);
     }
 
-    /// It comes with nothing known of it: to be had at once, and used at its first use.
+    /// It arrives without a stamp: it may be taken at once, and its first use counts.
     fn came_unseen(&self, bit: u64) {
         if self.aging.is_marked() {
             self.begins(bit, Arrival::Used);
@@ -131,13 +133,14 @@ impl<X> Node<X> {
             aging.idle.fetch_or(bit, Relaxed);
         }
         match arrival {
-            Arrival::Ahead => _ = aging.ahead.fetch_or(bit, Relaxed),
-            Arrival::Used if aging.ahead.load(Relaxed) & bit == 0 => {}
-            Arrival::Used => _ = aging.ahead.fetch_and(!bit, Relaxed),
+            Arrival::Prefetched => _ = aging.prefetched.fetch_or(bit, Relaxed),
+            Arrival::Used if aging.prefetched.load(Relaxed) & bit == 0 => {}
+            Arrival::Used => _ = aging.prefetched.fetch_and(!bit, Relaxed),
         }
     }
 
-    /// The frames of these bits are used. Says whether one is fresh, so that this did not count.
+    /// Notes uses of the frames with these bits. Returns whether one is fresh, so that its use does
+    /// not count.
     #[inline]
     fn touch(&self, bits: u64, epoch: u8) -> bool {
         let idle = self.aging.idle.load(Relaxed) & bits;
@@ -148,9 +151,9 @@ impl<X> Node<X> {
     fn touch_idle(&self, idle: u64, epoch: u8) -> bool {
         let (aging, sets) = (&self.aging, &self.sets);
         let idle = idle & self.used_about();
-        let first = idle & aging.ahead.load(Relaxed);
+        let first = idle & aging.prefetched.load(Relaxed);
         if first != 0 {
-            aging.ahead.fetch_and(!first, Relaxed);
+            aging.prefetched.fetch_and(!first, Relaxed);
             if !aging.is_recent(epoch) {
                 aging.set_epoch(epoch);
                 sets.fresh.store(0, Relaxed);
@@ -167,7 +170,7 @@ impl<X> Node<X> {
         fresh != 0
     }
 
-    /// The owner looks at the frames of these bits, and learns which ones may go.
+    /// Scans the frames with these bits. Returns those that may be taken.
     fn look(&self, bits: u64, set: Set, epoch: u8) -> u64 {
         let there = self.used() & bits;
         let (aging, sets) = (&self.aging, &self.sets);
@@ -179,10 +182,10 @@ impl<X> Node<X> {
             Set::Probation => there & !main,
             Set::Main => there & main,
         };
-        let again = looked & !idle;
-        if again != 0 {
-            sets.main.store(main | again, Relaxed);
-            aging.idle.fetch_or(again, Relaxed);
+        let reused = looked & !idle;
+        if reused != 0 {
+            sets.main.store(main | reused, Relaxed);
+            aging.idle.fetch_or(reused, Relaxed);
         }
         let fresh = match set == Set::Probation && aging.is_recent(epoch) {
             true => sets.fresh.load(Relaxed),
@@ -193,7 +196,8 @@ impl<X> Node<X> {
 }
 
 impl<X: Send + 'static> Frames<X> {
-    /// Says that frames are used, in this epoch. Returns whether one of them is fresh, so that this does not count.
+    /// Notes uses of frames in this epoch. Returns whether one of them is fresh, so that its use
+    /// does not count.
     pub fn touch(&self, numbers: Range<u64>, epoch: u8, guard: &Guard) -> bool {
         let mut fresh = false;
         let mut at = numbers.start;
@@ -209,22 +213,24 @@ impl<X: Send + 'static> Frames<X> {
 }
 
 impl<X: Send + 'static> FramesLock<'_, X> {
-    /// Frames that come from now on, under this lock, come in this epoch; those that are replaced are used.
-    pub fn stamp(&mut self, epoch: u8, arrival: Arrival) {
-        self.stamp = Some((epoch, arrival));
+    /// Sets the epoch and kind of frames that arrive under this lock from now on; a frame that is
+    /// replaced is used.
+    pub fn set_arrival(&mut self, epoch: u8, arrival: Arrival) {
+        self.arrival = Some((epoch, arrival));
     }
 
-    /// Says that a frame that came just now had gone too early: it counts as used again.
-    pub fn came_again(&mut self, number: u64) {
+    /// Notes that a frame that just arrived had been taken too early: it counts as used again.
+    pub fn mark_used(&mut self, number: u64) {
         if let Some(leaf) = self.leaf_there(number) {
             let bit = 1_u64 << leaf.place(number);
             leaf.aging.idle.fetch_and(!bit, Relaxed);
-            leaf.aging.ahead.fetch_and(!bit, Relaxed);
+            leaf.aging.prefetched.fetch_and(!bit, Relaxed);
         }
     }
 
-    /// Looks which of these frames, of one group of 64, were used since the last look; returns a bit for each that was not, and is
-    /// to go, counted from the first number of the group. Where there are no marks all are to go.
+    /// Scans these frames, which belong to one group of 64. Returns a bit for each that was not
+    /// used since the last scan and is to be taken, counted from the first number of the group.
+    /// Without marks all are to be taken.
     pub fn look(&mut self, numbers: Range<u64>, set: Set, epoch: u8) -> u64 {
         match self.leaf_there(numbers.start) {
             Some(leaf) => leaf.look(leaf.mask_of(&numbers), set, epoch),
@@ -232,10 +238,10 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         }
     }
 
-    /// A frame was put into this place of a leaf, where there was one, or none.
+    /// Notes that a frame was put into this slot of a leaf, which was empty or not.
     pub(super) fn put_there(&self, leaf: &Node<X>, place: usize, was_empty: bool) {
-        match (was_empty, self.stamp) {
-            (true, stamp) => leaf.came(place, stamp),
+        match (was_empty, self.arrival) {
+            (true, arrival) => leaf.came(place, arrival),
             (false, Some((epoch, _))) => _ = leaf.touch(1 << place, epoch),
             (false, None) => {}
         }

@@ -13,16 +13,16 @@ use std::ptr::NonNull;
 
 /// Smallest size, in bytes.
 const SIZE_MIN: usize = 64;
-/// Leaves four bits of an address free.
+/// Leaves four address bits free.
 const ALIGN: usize = 16;
-/// Classes of sizes: powers of two from [`SIZE_MIN`] to [`FRAME_SIZE`].
+/// Size classes: powers of two from [`SIZE_MIN`] to [`FRAME_SIZE`].
 pub(super) const CLASSES: usize = (FRAME_SIZE / SIZE_MIN).trailing_zeros() as usize + 1;
 
-/// Where a frame's bytes are, how many there can be, and which are filled. It owns nothing.
+/// A frame's address, its size class, and which bytes are filled. It owns nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Block {
     pub(super) start: NonNull<u8>,
-    // Whole words: copies of what was just put together from parts of words would wait for the memory.
+    // Whole words: loading a wide copy right after narrow stores would stall.
     class: usize,
     pub(super) fill: Fill,
 }
@@ -59,20 +59,21 @@ impl Block {
             handle_alloc_error(layout(class))
         };
         memory::took(Self::of_class(class) as i64);
+        memory::made(start, Self::of_class(class));
         Self::at(start, class)
     }
 
-    /// Gives the memory back to the allocator.
+    /// Returns the memory to the allocator.
     ///
     /// # Safety
-    /// Nobody reads it any more, and it is given back once.
+    /// No thread reads it any more, and it is returned once.
     pub(super) unsafe fn deallocate(self) {
         memory::took(-(self.capacity() as i64));
         // SAFETY: allocated with this very layout; the rest is the caller's promise.
         unsafe { dealloc(self.start.as_ptr(), layout(self.class())) };
     }
 
-    /// Bytes of a block of a class.
+    /// Bytes of a block of this class.
     pub(super) const fn of_class(class: usize) -> usize {
         SIZE_MIN << class
     }
@@ -81,10 +82,10 @@ impl Block {
         Self::of_class(self.class())
     }
 
-    /// The bytes from the start that are filled; all that are, unless the frame is broken.
+    /// The filled bytes at the start: all of them, unless the frame is broken.
     ///
     /// # Safety
-    /// The memory is not freed during `'a`, and `fill` was said by whoever filled it.
+    /// The memory is not freed during `'a`, and `fill` comes from the thread that filled it.
     #[inline]
     pub(super) unsafe fn bytes<'a>(self) -> &'a [u8] {
         // SAFETY: the caller's promise; these bytes are filled.
@@ -104,14 +105,14 @@ impl Block {
         unsafe { std::slice::from_raw_parts(start.as_ptr(), piece.len()) }
     }
 
-    /// Is there room for `len` more bytes from `at` on, in which nothing is filled? What that makes of it, and
-    /// which zeros have to be filled in before them.
+    /// Can `len` bytes be filled from `at` on, where nothing is filled yet? Returns the resulting
+    /// fill, and the range to be zeroed before them.
     fn room(self, at: usize, len: usize) -> Option<(Fill, Range<usize>)> {
         let end = at.checked_add(len).filter(|end| *end <= self.capacity())?;
         let first = self.fill.as_first().filter(|first| *first <= at);
         let broken = || Some((self.fill.with(at..end)?, at..at));
         match first {
-            // Only where more may come between: small ones are read, as a rule, before they grow.
+            // Gaps only in frames of full size: small ones are mostly read before they grow.
             Some(first) if first < at && self.capacity() == FRAME_SIZE => {
                 broken().or(Some((Fill::first(end), first..at)))
             }
@@ -120,21 +121,22 @@ impl Block {
         }
     }
 
-    /// Fills `data` in at `at`, where nothing is filled yet; other bytes before it become zeros, or stay a
-    /// gap. False, if there is no room. What others read so far is not touched.
+    /// Fills `data` in at `at`, where nothing is filled yet. Other bytes before it become zeros, or
+    /// stay a gap. `false` if there is no room. Bytes that readers know of are not touched.
     ///
     /// # Safety
-    /// The memory is not freed meanwhile, and nobody else knows or fills bytes that are not filled.
+    /// The memory is not freed meanwhile, and no other thread knows or fills the unfilled bytes.
     pub(super) unsafe fn put(&mut self, at: usize, data: &[u8]) -> bool {
         let Some((fill, zeros)) = self.room(at, data.len()) else {
             return false;
         };
-        // SAFETY: within the allocation, and the caller's alone, as `room` found.
+        // SAFETY: within the allocation, and known to the caller only, as `room` found.
         unsafe { self.zero(zeros) };
         memory::written(self.start, at, at + data.len());
         // SAFETY: as above.
         let place = unsafe { self.start.add(at) };
-        // SAFETY: `data.len()` bytes of the allocation, the caller's alone, so not part of `data`.
+        // SAFETY: `data.len()` bytes of the allocation that only the caller knows, so they do not
+        // overlap `data`.
         unsafe { place.copy_from_nonoverlapping(NonNull::from(data).cast(), data.len()) };
         self.fill = fill;
         true
@@ -153,7 +155,7 @@ impl Block {
     }
 
     /// # Safety
-    /// Bytes of the allocation that are the caller's alone.
+    /// The bytes are in the allocation, and only the caller knows them.
     unsafe fn zero(self, bytes: Range<usize>) {
         memory::written(self.start, bytes.start, bytes.end);
         // SAFETY: within the allocation.

@@ -1,16 +1,18 @@
 //! Which bytes of a frame are filled.
 //!
-//! As a rule so many from its start. A page that is written in pieces, in any order, is filled by *sectors*, so that
-//! none of what came before has to be copied; such a frame is *broken* until its gaps are filled.
+//! Usually a number of bytes from its start. A page that is written in pieces, in any order, is
+//! filled by *sectors*, so that earlier pieces need not be copied. Such a frame is *broken* until
+//! its gaps are filled.
 //!
 //! ```text
-//! 0 ..= 4096: so many bytes; 4096 + mask: these eighths, which are not the first ones
+//! | 0 to 4096   | the first bytes, that many                                     |
+//! | 4096 + mask | the eighths in the mask, which are more than the first few     |
 //! ```
 
 use super::FRAME_SIZE;
 use std::ops::Range;
 
-/// Bytes of a sector: the smallest piece that a device is given, and an eighth of a frame.
+/// Bytes of a sector: the smallest piece that is written to a device, and an eighth of a frame.
 const SECTOR: usize = 512;
 const SECTORS: usize = FRAME_SIZE / SECTOR;
 
@@ -21,7 +23,7 @@ pub(super) struct Fill(usize);
 const _: () = assert!(SECTORS <= 8 && FRAME_SIZE + (1 << SECTORS) < 1 << Fill::BITS);
 
 impl Fill {
-    /// Bits that its number has.
+    /// Bits of its number.
     pub(super) const BITS: u32 = 13;
     pub(super) const NONE: Self = Self(0);
 
@@ -31,7 +33,7 @@ impl Fill {
         Self(len)
     }
 
-    /// The one with this number.
+    /// The fill with this number.
     #[inline]
     pub(super) fn of_number(number: usize) -> Self {
         Self(number)
@@ -41,13 +43,13 @@ impl Fill {
         self.0
     }
 
-    /// How many bytes from the start, if there is nothing behind them.
+    /// The length of the filled start, if nothing after it is filled.
     #[inline]
     pub(super) fn as_first(self) -> Option<usize> {
         (self.0 <= FRAME_SIZE).then_some(self.0)
     }
 
-    /// The sectors, if no part of one is filled.
+    /// The filled sectors as a mask, if none is filled in part.
     fn sectors(self) -> Option<usize> {
         match self.as_first() {
             Some(len) if len.is_multiple_of(SECTOR) => Some((1 << (len / SECTOR)) - 1),
@@ -56,7 +58,7 @@ impl Fill {
         }
     }
 
-    /// These bytes in addition: whole sectors, of which none is filled. `None`: they are not.
+    /// This and `bytes`, which must be whole sectors, none of them filled; else `None`.
     pub(super) fn with(self, bytes: Range<usize>) -> Option<Self> {
         let whole = bytes.start.is_multiple_of(SECTOR)
             && bytes.end.is_multiple_of(SECTOR)
@@ -77,7 +79,7 @@ impl Fill {
         })
     }
 
-    /// The end of what is filled.
+    /// The end of the filled bytes.
     pub(super) fn end(self) -> usize {
         match self.as_first() {
             Some(len) => len,
@@ -85,7 +87,7 @@ impl Fill {
         }
     }
 
-    /// How many bytes.
+    /// The number of filled bytes.
     #[inline]
     pub(super) fn count(self) -> usize {
         match self.as_first() {
@@ -94,7 +96,7 @@ impl Fill {
         }
     }
 
-    /// What is filled, in order; no two pieces touch.
+    /// The filled pieces, in order; no two of them touch.
     pub(super) fn pieces(self) -> impl Iterator<Item = Range<usize>> {
         let (mut rest, mut first) = match self.as_first() {
             Some(len) => (0, Some(0..len).filter(|first| !first.is_empty())),
@@ -111,7 +113,7 @@ impl Fill {
         })
     }
 
-    /// What is not filled before its end.
+    /// The gaps before the end.
     pub(super) fn gaps(self) -> impl Iterator<Item = Range<usize>> {
         let mut at = 0;
         self.pieces().filter_map(move |piece| {
@@ -128,7 +130,7 @@ mod tests {
 
     #[test]
     fn sectors_that_come_in_any_order_are_told_one_from_the_other() {
-        // Every set of sectors, by every last piece of it.
+        // Every set of sectors, added from the last to the first.
         for all in 1..1_usize << SECTORS {
             let held = |sector: usize| all >> sector & 1 == 1;
             let fill = (0..SECTORS)

@@ -1,18 +1,18 @@
 use super::block::Block;
-use super::recycle;
+use super::garbage;
 use std::fmt;
 
-/// A frame that only its maker knows yet: filled from its start, then put into a map.
+/// A frame that only its maker knows: filled, then put into a map.
 pub struct Frame {
     block: Block,
 }
 
-// SAFETY: the only way to its memory.
+// SAFETY: the only pointer to its memory.
 #[expect(unsafe_code, reason = "memory of its own")]
 unsafe impl Send for Frame {}
 
 impl Frame {
-    /// An empty one with room for `len` bytes: 64, or the next power of two, up to
+    /// An empty frame with room for `len` bytes: 64, or the next power of two, up to
     /// [`FRAME_SIZE`](super::FRAME_SIZE).
     ///
     /// # Panics
@@ -20,11 +20,11 @@ impl Frame {
     #[must_use]
     pub fn with_capacity(len: usize) -> Self {
         Self {
-            block: recycle::allocate(len),
+            block: Block::allocate(Block::class_for(len)),
         }
     }
 
-    /// Bytes there is room for.
+    /// Its capacity in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.block.capacity()
@@ -36,7 +36,7 @@ impl Frame {
         self.block.fill.end()
     }
 
-    /// Adds `data` behind what is there.
+    /// Appends `data`.
     ///
     /// # Panics
     /// If there is no room for it.
@@ -44,13 +44,14 @@ impl Frame {
         self.put(self.filled(), data);
     }
 
-    /// Adds `data` at byte `at`, behind what is there. What is between becomes zero, or is a gap for later.
+    /// Adds `data` at byte `at`, after the filled bytes. What lies between becomes zero, or is a
+    /// gap for later.
     ///
     /// # Panics
     /// If there is no room for it.
     #[expect(unsafe_code, reason = "memory of its own")]
     pub fn put(&mut self, at: usize, data: &[u8]) {
-        // SAFETY: not freed while `self` lives, and not known to anybody else.
+        // SAFETY: not freed while `self` lives, and no other thread knows it.
         let put = unsafe { self.block.put(at, data) };
         assert!(put, "a frame filled twice, or beyond its end");
     }
@@ -68,11 +69,11 @@ impl Frame {
 
     #[expect(unsafe_code, reason = "memory of its own")]
     fn mend(&mut self) {
-        // SAFETY: not freed while `self` lives, and not known to anybody else.
+        // SAFETY: not freed while `self` lives, and no other thread knows it.
         unsafe { self.block.mend() };
     }
 
-    /// The bytes filled: gaps have become zeros then.
+    /// The bytes filled; gaps become zeros first.
     #[must_use]
     #[expect(unsafe_code, reason = "memory of its own")]
     pub fn bytes(&mut self) -> &[u8] {
@@ -81,7 +82,7 @@ impl Frame {
         unsafe { self.block.bytes() }
     }
 
-    /// The memory, which from now on is the caller's to free.
+    /// The memory; the caller must free it.
     pub(super) fn into_block(self) -> Block {
         let block = self.block;
         std::mem::forget(self);
@@ -92,8 +93,8 @@ impl Frame {
 impl Drop for Frame {
     #[expect(unsafe_code, reason = "memory of its own")]
     fn drop(&mut self) {
-        // SAFETY: never published, or `into_block` had forgotten it; `self` ends here.
-        unsafe { recycle::free(self.block) };
+        // SAFETY: never published, and not given away by `into_block`; `self` ends here.
+        unsafe { garbage::free(self.block) };
     }
 }
 

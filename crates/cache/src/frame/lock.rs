@@ -1,9 +1,9 @@
 use super::FRAME_END;
 use super::aging::Arrival;
 use super::fresh::Frame;
+use super::garbage::FlushGarbage;
 use super::map::{Frames, Totals};
 use super::node::{Counts, Node};
-use super::recycle::HandOver;
 use super::slot::{Entry, Owned, Slot, Stored, Writing};
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{MutexGuard, Ordering, Own as _, fence};
@@ -11,20 +11,20 @@ use std::fmt;
 
 /// The one writer of a [`Frames`], until it is dropped.
 ///
-/// What is borrowed from it stays; what it changes becomes visible at once, unless
+/// What is borrowed from it stays valid. Its changes become visible at once, unless
 /// [`begin`](Self::begin) was called.
 pub struct FramesLock<'a, X: Send + 'static> {
     pub(super) map: &'a Frames<X>,
     pub(super) writing: Writing,
     /// The version is odd.
     begun: bool,
-    /// What the owner has said to be inside.
+    /// What the owner has declared inside.
     inside: Option<u64>,
-    /// When frames come, and for what.
-    pub(super) stamp: Option<(u8, Arrival)>,
+    /// The epoch and kind of frames that arrive.
+    pub(super) arrival: Option<(u8, Arrival)>,
     _lock: MutexGuard<'a, ()>,
     // Dropped last.
-    _hand_over: HandOver,
+    _flush_garbage: FlushGarbage,
 }
 
 impl<'a, X: Send + 'static> FramesLock<'a, X> {
@@ -33,20 +33,19 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     pub(super) fn new(map: &'a Frames<X>, lock: MutexGuard<'a, ()>) -> Self {
         Self {
             map,
-            // SAFETY: this map's lock is held until the value is dropped, the token never leaves
-            // it, and the token is used for the slots of this map below.
+            // SAFETY: this map's lock is held until the value is dropped. The token never leaves
+            // the value, and is used for slots of this map only.
             writing: unsafe { Writing::new() },
             begun: false,
             inside: None,
-            stamp: None,
+            arrival: None,
             _lock: lock,
-            _hand_over: HandOver,
+            _flush_garbage: FlushGarbage,
         }
     }
 
-    /// From now until the lock is dropped, readers see neither what there was nor what comes of
-    /// it: they must wait for the lock. For changes that are one only together, those to other
-    /// things that are read with a snapshot included.
+    /// Hides all changes from readers until the lock is dropped: they must wait for the lock. For
+    /// changes that belong together, those of other data read under a snapshot included.
     pub fn begin(&mut self) {
         if self.begun {
             return;
@@ -57,18 +56,17 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         if let Some(Entry::Node(root)) = self.map.root.load(&self.writing) {
             root.gate.close(&self.writing);
         }
-        // Who sees anything that comes now sees the odd version: pairs with the fence in
+        // A reader that sees any later change sees the odd version: pairs with the fence in
         // `Snapshot::holds`.
         fence(Ordering::Release);
     }
 
-    /// Says that the first `frames` frames are *inside*, whether they are there or not: nobody who
-    /// reads one of them needs to ask the owner how far he may read. It is for the owner to say when
-    /// he has made it so, and lasts until the next [`begin`](Self::begin): before it becomes untrue he
-    /// begins.
+    /// Declares the first `frames` frames *inside*, whether they exist or not: a reader of one of
+    /// them need not check the owner's end. The owner calls this once that is true. It holds until
+    /// the next [`begin`](Self::begin), which the owner calls before it becomes untrue.
     ///
     /// # Panics
-    /// If fewer are inside than before and it was not begun (with debug assertions).
+    /// If fewer are inside than before and `begin` was not called (with debug assertions).
     pub fn inside(&mut self, frames: u64) {
         debug_assert!(
             self.begun
@@ -81,12 +79,12 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.inside = Some(frames);
     }
 
-    /// Ends a change of one store: whoever sees the next one sees that there was this one.
+    /// Ends a change of one store: a reader that sees the next change sees that this one happened.
     pub(super) fn shown(&self) {
         if !self.begun {
             let version = self.map.version.own().wrapping_add(2);
             self.map.version.store(version, Ordering::Release);
-            // For what the owner stores after this, relaxed or not (the size of a file).
+            // Orders what the owner stores after this, even relaxed (the size of a file).
             fence(Ordering::Release);
         }
     }
@@ -97,13 +95,13 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.map.totals_kept(&self.writing)
     }
 
-    /// Nothing there, neither frames nor a side part?
+    /// No frames and no side part?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// The frame `number`, mended if it was broken.
+    /// The frame `number`; fills its gaps first if it is broken.
     #[must_use]
     pub fn get(&self, number: u64) -> Option<Stored<'_>> {
         let found = self.map.find(number, &self.writing)?;
@@ -114,22 +112,22 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.map.find(number, &self.writing)
     }
 
-    /// The frame `number` as it is, gaps and all: to be shared.
+    /// The frame `number` as it is, with gaps: to be shared.
     #[must_use]
     pub fn show(&self, number: u64) -> Option<Stored<'_>> {
         self.map.find(number, &self.writing)
     }
 
-    /// Is there no frame but possibly number 0, and no side part?
+    /// No frame except possibly number 0, and no side part?
     #[must_use]
     pub fn is_small(&self) -> bool {
         !matches!(self.map.root.load(&self.writing), Some(Entry::Node(_)))
     }
 
-    /// Makes `frame` frame `number`, in one step for readers.
+    /// Stores `frame` as number `number`, in one step for readers.
     ///
     /// # Panics
-    /// From [`FRAME_END`] on.
+    /// If `number` is [`FRAME_END`] or more.
     pub fn put(&mut self, number: u64, frame: Frame) {
         assert!(number < FRAME_END, "frame {number} is out of range");
         if number == 0 && self.is_small() {
@@ -161,9 +159,9 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.count_path(number, 0, change, &guard);
     }
 
-    /// Fills more of frame `number` without copying it: `data` at `at`, in one step for readers; before it are
-    /// zeros, if they have to be filled in, or a gap that may be filled later. Not if there is no such frame, or
-    /// no room in it, or if something is filled there already.
+    /// Fills more of frame `number` without copying it: `data` at `at`, in one step for readers.
+    /// Before it are zeros, or a gap that may be filled later. `false` if there is no such frame,
+    /// no room in it, or something at `at` already.
     #[must_use]
     pub fn extend(&mut self, number: u64, at: usize, data: &[u8]) -> bool {
         let slot = self.slot_there(number);
@@ -174,7 +172,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         extended
     }
 
-    /// The place of frame `number`, if there is one.
+    /// The slot of frame `number`, if it exists.
     fn slot_there(&self, number: u64) -> Option<&Slot<X>> {
         if self.is_small() {
             return (number == 0).then_some(&self.map.root);
@@ -183,7 +181,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         Some(&leaf.slots[leaf.place(number)])
     }
 
-    /// The leaf that has a place for `number`, if it is there.
+    /// The leaf that covers `number`, if it exists.
     pub(super) fn leaf_there(&self, number: u64) -> Option<&Node<X>> {
         let mut slot = &self.map.root;
         loop {
@@ -196,7 +194,8 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         }
     }
 
-    /// Adds to the counts of all nodes on the way to `number` whose shift is `above` or more.
+    /// Adds `change` to the counts of all nodes on the path to `number` with a shift of at least
+    /// `above`.
     pub(super) fn count_path(&self, number: u64, above: u32, change: Counts, guard: &Guard) {
         let mut slot = &self.map.root;
         while let Some(Entry::Node(node)) = slot.load(guard) {
@@ -209,7 +208,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         }
     }
 
-    /// The leaf that has a place for `number`; the way to it is made if it is not there.
+    /// The leaf that covers `number`; makes the path to it if necessary.
     pub(super) fn leaf<'g>(&mut self, number: u64, guard: &'g Guard) -> &'g Node<X>
     where
         'a: 'g,
@@ -240,7 +239,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         }
     }
 
-    /// Puts into `slot`, in place of `node`, a node which has a place for `number` as well.
+    /// Replaces `node` in `slot` by a node that also covers `number`.
     fn make_room(
         &mut self,
         slot: &Slot<X>,
@@ -249,7 +248,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         at_root: bool,
         guard: &Guard,
     ) {
-        // Only a root is ever empty: one that is there for the side part.
+        // Only a root may be empty: one that is kept for the side part.
         let is_empty = node.used() == 0;
         let new = if is_empty {
             Node::leaf(number)
@@ -285,7 +284,7 @@ impl<X: Send + 'static> Drop for FramesLock<'_, X> {
     fn drop(&mut self) {
         if self.begun {
             let version = self.map.version.own().wrapping_add(1);
-            // Release: who sees the even version sees all that was changed, the owner's too.
+            // Release: a reader that sees the even version sees all changes, the owner's included.
             self.map.version.store(version, Ordering::Release);
         }
         if let Some(inside) = self.inside

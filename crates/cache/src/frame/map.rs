@@ -8,13 +8,13 @@ use std::fmt;
 
 /// Frames by number: a sparse array that is read without locks.
 ///
-/// An empty one is 16 bytes and has no heap; with frame 0 alone it is that frame's memory. Else a
-/// tree with 64 slots a node, in which nodes with a single child are left out: a frame costs a
-/// slot, and a lonely one far out a node or two. Beside the frames there may be a `side` part of
+/// An empty one is 16 bytes without heap memory. With frame 0 alone it has that frame's memory.
+/// Otherwise it is a tree with 64 slots a node, without nodes of a single child. A frame costs a
+/// slot, and one far from others a node or two. Beside the frames there may be a `side` part of
 /// type `X`, for the writer only.
 ///
-/// The first 8 bytes are all of it that who reads frames which are [inside](FramesLock::inside) needs;
-/// the others are written by each writer. An owner may lay the border of two cache lines between.
+/// Readers of frames that are [inside](FramesLock::inside) use only the first 8 bytes. Each writer
+/// writes the others. An owner may place the border of two cache lines between them.
 #[repr(C)]
 pub struct Frames<X: Send + 'static> {
     pub(super) root: Slot<X>,
@@ -23,14 +23,14 @@ pub struct Frames<X: Send + 'static> {
     beside: [Mutex<()>; 2],
 }
 
-/// What a map holds.
+/// The totals of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Frames.
     pub frames: u64,
-    /// Bytes of memory: frames, as much as there is room for in them, and nodes.
+    /// Bytes of memory: the capacity of frames, and nodes.
     pub bytes: u64,
-    /// What the writer put down with the side part; 0 if there is none.
+    /// The number that the writer stored with the side part; 0 without one.
     pub note: u64,
 }
 
@@ -48,34 +48,35 @@ impl<X: Send + 'static> Frames<X> {
         }
     }
 
-    /// Becomes the one writer; waits until there is no other.
+    /// Locks the map for writing.
     #[inline]
     pub fn lock(&self) -> FramesLock<'_, X> {
         FramesLock::new(self, self.lock.lock())
     }
 
-    /// Two locks that are the owner's to use, for which there is room.
+    /// Two locks for the owner's use, in space that is free here.
     #[inline]
     pub fn beside(&self) -> &[Mutex<()>; 2] {
         &self.beside
     }
 
-    /// Nothing there, neither frames nor a side part?
+    /// No frames and no side part?
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.root.is_empty()
     }
 
-    /// Frees everything at once, for whoever has the map to himself.
+    /// Frees everything at once; `&mut self` excludes readers.
     pub fn clear_mut(&mut self) {
         self.root.clear_mut();
     }
 
-    /// The state of the moment; none while a change is being shown bit by bit.
+    /// The current state; `None` while a change of several stores is under way.
     #[inline]
     pub fn snapshot<'g>(&'g self, guard: &'g Guard) -> Option<Snapshot<'g, X>> {
-        // Acquire pairs with the writer's last store: who sees the version sees what it stands for.
+        // Acquire pairs with the writer's last store: a reader of the version sees the state that
+        // it stands for.
         let version = self.version.load(Ordering::Acquire);
         version.is_multiple_of(2).then_some(Snapshot {
             map: self,
@@ -85,7 +86,7 @@ impl<X: Send + 'static> Frames<X> {
         })
     }
 
-    /// What is held, to be read without the lock: each number may be a moment old.
+    /// What the map holds, read without the lock: each number may be a moment old.
     #[must_use]
     pub fn totals(&self, guard: &Guard) -> Totals {
         self.totals_kept(guard)
@@ -114,17 +115,17 @@ impl<X: Send + 'static> Frames<X> {
     }
 }
 
-/// A state of the map that readers are meant to see, as far as it still [holds](Self::holds).
+/// A state of the map that a writer completed, as long as it [holds](Self::holds).
 pub struct Snapshot<'g, X: Send + 'static> {
     pub(super) map: &'g Frames<X>,
     pub(super) guard: &'g Guard,
     version: u32,
-    /// Was a frame met that has to be mended first?
+    /// Was a broken frame found?
     spoilt: Cell<bool>,
 }
 
 impl<'g, X: Send + 'static> Snapshot<'g, X> {
-    /// The filled bytes of frame `number`, behind which it is zero.
+    /// The filled bytes of frame `number`, after which it is zero.
     #[inline]
     #[must_use]
     pub fn get(&self, number: u64) -> Option<&'g [u8]> {
@@ -135,15 +136,15 @@ impl<'g, X: Send + 'static> Snapshot<'g, X> {
         Some(found.bytes())
     }
 
-    /// Do all the frames gotten so far, and whatever else was loaded since the snapshot and is
-    /// changed under the map's lock, belong to one state? Frames may be copied after that: their
-    /// bytes do not change. Not if one of them is broken, until somebody gets it under the lock.
+    /// Do all frames found so far belong to one state, with everything else that was loaded since
+    /// the snapshot and changes under the map's lock? Frames may be copied after that: their bytes
+    /// do not change. `false` if one of them is broken, until it is read under the lock.
     #[inline]
     #[must_use]
     pub fn holds(&self) -> bool {
-        // The loads before cannot see anything of a change whose version is not seen here. Pairs
-        // with the fence in `FramesLock::begin`, and for changes of one store with the release
-        // of the version before the next.
+        // The loads before cannot see anything of a change with a version that is not seen here.
+        // Pairs with the fence in `FramesLock::begin`, and for changes of one store with the
+        // release of the version before the next.
         fence(Ordering::Acquire);
         self.map.version.load(Ordering::Relaxed) == self.version && !self.spoilt.get()
     }

@@ -2,38 +2,36 @@
 //!
 //! [`Frames`] is a sparse array of frames of [`FRAME_SIZE`] bytes. A reader takes a [`Snapshot`]
 //! under a guard of the epochs, looks frames up, and asks at the end whether the snapshot still
-//! holds; it writes no shared memory. A writer takes the lock, and what it does becomes visible
-//! with single stores of pointers.
+//! holds. It writes no shared memory. A writer takes the lock, and its changes become visible by
+//! single stores of pointers.
 //!
 //! *Invariants.*
-//! - Bytes of a frame that a reader can know of never change. A slot holds the frame's address
-//!   *and* which of its bytes are filled, in one word; a writer may fill more and store
-//!   the word that says so, but for any other change it makes another frame. So no byte is
-//!   ever read and written at the same time: there is nothing to be torn and nothing to be undefined.
-//! - Bytes that are not filled count as zeros; the memory there is uninitialised. A frame with gaps between
-//!   those that are filled is *broken*: readers without the lock do not look into it, and whoever looks under
-//!   the lock mends it first.
-//! - A frame or node is in one slot; taken out, it is retired through the epochs. Of a frame somebody
-//!   else may be an owner too ([`Shared`]): its memory goes with the last of them.
-//! - Every inner node has two children at least.
-//! - The version is even while every state that readers can see is one that a writer meant to show.
-//!   It is odd while a writer makes a change that takes more than one store to show, until the lock
-//!   is given up; and it changes with every change.
+//! - Bytes that a reader can know of never change. A slot holds the frame's address *and* which
+//!   bytes are filled, in one word. A writer may fill more bytes and store the word that says so;
+//!   for any other change it makes another frame. So no byte is read and written at the same time.
+//! - Bytes that are not filled count as zeros; the memory there is uninitialised. A frame with gaps
+//!   between the filled bytes is *broken*: a reader without the lock does not read it, and a reader
+//!   under the lock fills the gaps first.
+//! - A frame or node is in one slot. When it is taken out, it is retired through the epochs. A
+//!   frame may have other owners ([`Shared`]); its memory is freed with the last of them.
+//! - Every inner node has at least two children.
+//! - While `version` is even, readers see only states that a writer completed. It is odd during a
+//!   change of more than one store, until the lock is dropped. Every change changes it.
 //!
-//! *Locking.* The lock is a leaf as far as this module goes: nothing else is locked under it here.
+//! *Locking.* The lock is a leaf within this module: nothing else is locked under it here.
 
 mod aging;
 mod block;
 mod fill;
 mod fresh;
+mod garbage;
 mod gate;
 mod inside;
 mod lock;
 mod map;
 mod node;
 mod query;
-mod recycle;
-mod shape;
+mod restructure;
 mod shared;
 mod side;
 mod slot;
@@ -47,14 +45,14 @@ pub use map::{Frames, Snapshot, Totals};
 pub use shared::Shared;
 pub use slot::Stored;
 
-/// Bytes of all frames of this process that the allocator has not back: those in maps, those that others
-/// [share](Shared), those that were retired, and those kept to be used again. Changes under way are counted or not.
+/// Bytes of all frames of this process: those in maps, those that others [share](Shared), and
+/// retired ones. Changes under way may be counted or not.
 #[must_use]
 pub fn allocated() -> u64 {
     crate::frame_primitive::memory::taken()
 }
 
-/// Bytes of a frame, at most: there may be room for fewer, as long as the rest is zeros.
+/// The size of a frame in bytes. Its memory may be smaller, as long as the rest is zeros.
 pub const FRAME_SIZE: usize = 4096;
 
 /// One more than the largest number that a frame can have.

@@ -14,37 +14,36 @@ pub(super) const FAN_SHIFT: u32 = frame_primitive::FAN_SHIFT;
 
 /// 64 slots, each for `1 << shift` numbers, from `base` on.
 ///
-/// *Invariants.* With `shift` 0 its slots hold frames, else nodes. Bit `i` of `used` is set if and
-/// only if `slots[i]` holds something. `frames`, `bytes` (of those) and `nodes` count what is in this node
-/// and below, itself included. All are written by the writer only. `side`, `note` and `gate` mean something in the
-/// root only; the gate of a node that is not the root is closed.
+/// *Invariants.* With `shift == 0` its slots hold frames, else nodes. Bit `i` of `used` is set if
+/// and only if `slots[i]` is not empty. `frames`, `bytes` (of frames) and `nodes` count everything
+/// in this node and below, itself included. Only the writer writes these fields. `side`, `note` and
+/// `gate` are used in the root only; the gate of any other node is closed.
 #[repr(C, align(64))]
 pub(super) struct Node<X> {
     pub(super) base: u64,
     pub(super) shift: u32,
     pub(super) gate: Gate,
     pub(super) aging: Aging,
-    // What every reader needs is apart from what changes with a frame.
-    _apart: [u64; 2],
+    // Separates what every reader needs from what changes with each frame.
+    _padding: [u64; 2],
     pub(super) slots: Slots<X>,
     used: AtomicU64,
     frames: AtomicU64,
     bytes: AtomicU64,
     nodes: AtomicU64,
-    /// A number that goes with the side part, for everybody to read.
+    /// A number for every reader, stored with the side part.
     note: AtomicU64,
     pub(super) sets: Sets,
     side: UnsafeCell<Option<Box<X>>>,
 }
 
-/// The slots of a node, which are told in the order of their numbers and lie in another: neighbours
-/// on different lines. Whoever reads a page shares a line with those who write pages far from it, if
-/// with anybody, and not with those who write the next ones.
+/// The slots of a node. Slots of consecutive numbers lie on different cache lines. So a reader of a
+/// page shares a line with writers of pages far from it, and not with writers of the next ones.
 pub(super) struct Slots<X>([Slot<X>; FAN as usize]);
 
-/// Where a slot lies: the next one on the next line, and a place further on it.
+/// The index of a slot in memory: the next slot is on the next line, one place further.
 ///
-/// One more than the slots of a line, which takes no more than an instruction.
+/// The step is one more than the slots of a line, which takes one instruction.
 #[inline]
 fn scattered(at: usize) -> usize {
     const STEP: usize = 9;
@@ -60,23 +59,23 @@ impl<X> Index<usize> for Slots<X> {
     }
 }
 
-/// The slot for `number` in a node with this shift, if it has a place there.
+/// The index of the slot for `number` in a node with this shift that covers it.
 #[inline]
 pub(super) fn place(number: u64, shift: u32) -> usize {
     ((number >> shift) % FAN) as usize
 }
 
-/// How counts of a node change.
+/// A change of a node's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) frames: i64,
-    /// That there is room for in frames.
+    /// Capacity of the frames.
     pub(super) bytes: i64,
     pub(super) nodes: i64,
 }
 
 impl Counts {
-    /// One frame with room for so many bytes.
+    /// One frame with this capacity.
     pub(super) fn frame(capacity: usize) -> Self {
         Self {
             frames: 1,
@@ -122,8 +121,8 @@ impl AddAssign for Counts {
     }
 }
 
-// SAFETY: `side` is touched by whoever has the writer's token only (which moves `X` between
-// threads); everything else is atomic or fixed.
+// SAFETY: only the holder of the writer's token touches `side` (which moves `X` between threads).
+// Everything else is atomic or fixed.
 unsafe impl<X: Send> Sync for Node<X> {}
 
 /// The bits of the slots in `slots` (0 to 64).
@@ -151,7 +150,7 @@ impl<X> Node<X> {
             shift,
             gate: Gate::closed(),
             aging: Aging::unmarked(),
-            _apart: [0; 2],
+            _padding: [0; 2],
             slots: Slots(std::array::from_fn(|_| Slot::empty())),
             used: AtomicU64::new(0),
             frames: AtomicU64::new(0),
@@ -184,24 +183,24 @@ impl<X> Node<X> {
         outer
     }
 
-    /// The numbers that have a place in it.
+    /// The numbers that it covers.
     pub(super) fn span(&self) -> Range<u64> {
         self.base..self.base + (FAN << self.shift)
     }
 
-    /// Has `number` a place in it?
+    /// Does it cover `number`?
     #[inline]
     pub(super) fn spans(&self, number: u64) -> bool {
         (number ^ self.base) >> self.shift < FAN
     }
 
-    /// Has `number` a place in it, if it is a leaf?
+    /// Does it cover `number`, if it is a leaf?
     #[inline]
     pub(super) fn spans_as_leaf(&self, number: u64) -> bool {
         number ^ self.base < FAN
     }
 
-    /// The slot for `number`, which has a place in it.
+    /// The index of the slot for `number`, which it covers.
     #[inline]
     pub(super) fn place(&self, number: u64) -> usize {
         place(number, self.shift)
@@ -224,17 +223,17 @@ impl<X> Node<X> {
         mask(first..last + 1)
     }
 
-    /// A bit for each slot that holds something, for the writer.
+    /// A bit for each slot that is not empty, for the writer.
     pub(super) fn used(&self) -> u64 {
         self.used.own()
     }
 
-    /// The same for anybody, as a guess.
+    /// The same for other threads, as a guess.
     pub(super) fn used_about(&self) -> u64 {
         self.used.load(Relaxed)
     }
 
-    /// A bit for each slot that holds something, as `keeps` may know it.
+    /// A bit for each slot that is not empty; exact for the writer only.
     pub(super) fn used_as(&self, keeps: &impl Keeps) -> u64 {
         keeps.used(&self.used)
     }
@@ -269,27 +268,27 @@ impl<X> Node<X> {
             .store(self.nodes().wrapping_add_signed(change.nodes), Relaxed);
     }
 
-    /// Says whether slot `at` holds something, for a writer who changed that.
+    /// Notes whether slot `at` holds something, for the writer that changed it.
     pub(super) fn mark(&self, at: usize, holds: bool, _writing: &Writing) {
         let rest = self.used() & !(1 << at);
         self.used.store(rest | u64::from(holds) << at, Relaxed);
     }
 
-    /// The side part, for the writer to look at.
+    /// The side part, for the writer to read.
     pub(super) fn side<'w>(&'w self, _writing: &'w Writing) -> Option<&'w X> {
-        // SAFETY: one writer, whose token is borrowed: nothing changes the side part meanwhile.
+        // SAFETY: the one writer's token is borrowed, so nothing changes the side part meanwhile.
         unsafe { (*self.side.get()).as_deref() }
     }
 
     /// The side part, for the writer to change.
     pub(super) fn side_mut<'w>(&'w self, _writing: &'w mut Writing) -> &'w mut Option<Box<X>> {
-        // SAFETY: one writer, whose token is borrowed exclusively for as long as this lives.
+        // SAFETY: the one writer's token is borrowed exclusively as long as this lives.
         unsafe { &mut *self.side.get() }
     }
 }
 
 impl<X: Send + 'static> Node<X> {
-    /// Puts `content` into slot `at`, and says whether there was nothing before.
+    /// Puts `content` into slot `at`. Returns whether it was empty.
     pub(super) fn put(&self, at: usize, content: Owned<X>, writing: &Writing) -> bool {
         let was_empty = self.slots[at].holds_nothing(writing);
         self.slots[at].replace(Some(content), writing);
@@ -302,7 +301,7 @@ impl<X: Send + 'static> Node<X> {
 mod tests {
     use super::*;
 
-    /// Slots on a line.
+    /// Slots of a cache line.
     const LINE: usize = 8;
 
     #[test]

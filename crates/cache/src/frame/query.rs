@@ -1,4 +1,5 @@
-//! What is where, for the one writer to ask; the first frame and the first gap for readers too.
+//! Searches for frames and gaps by the writer; readers may ask for the first frame and the first
+//! gap.
 
 use super::FRAME_END;
 use super::lock::FramesLock;
@@ -52,7 +53,7 @@ fn next_in<X>(node: &Node<X>, number: u64, keeps: &impl Keeps) -> Option<u64> {
     if node.shift == 0 {
         return bits(candidates).next().map(|bit| node.first_of(bit));
     }
-    // The first may hold lower numbers only; the second does not.
+    // The first child may hold lower numbers only; the second does not.
     bits(candidates)
         .take(2)
         .find_map(|bit| next_in(child(node, bit, keeps)?, number, keeps))
@@ -66,14 +67,15 @@ fn child<'g, X>(node: &'g Node<X>, bit: u32, keeps: &'g impl Keeps) -> Option<&'
 }
 
 impl<X: Send + 'static> Snapshot<'_, X> {
-    /// The first frame at or behind `number`. A change of a single frame may come between this answer
-    /// and another: each belongs to some state of its own then.
+    /// The first frame at or after `number`. A change of a single frame may come between this
+    /// answer and another; each then belongs to a state of its own.
     #[must_use]
     pub fn next_frame(&self, number: u64) -> Option<u64> {
         self.map.next_frame(number, self.guard)
     }
 
-    /// The first number at or behind `number` that has no frame; as for [`next_frame`](Self::next_frame).
+    /// The first number at or after `number` without a frame; as for
+    /// [`next_frame`](Self::next_frame).
     #[must_use]
     pub fn next_gap(&self, number: u64) -> u64 {
         self.map.next_gap(number, self.guard)
@@ -81,7 +83,7 @@ impl<X: Send + 'static> Snapshot<'_, X> {
 }
 
 impl<X: Send + 'static> FramesLock<'_, X> {
-    /// The first frame at or behind `number`.
+    /// The first frame at or after `number`.
     #[must_use]
     pub fn next_frame(&self, number: u64) -> Option<u64> {
         self.map.next_frame(number, &self.writing)
@@ -117,7 +119,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         child(node, bit, &self.writing)
     }
 
-    /// The first number at or behind `number` that has no frame.
+    /// The first number at or after `number` without a frame.
     #[must_use]
     pub fn next_gap(&self, number: u64) -> u64 {
         self.map.next_gap(number, &self.writing)
@@ -157,8 +159,8 @@ impl<X: Send + 'static> FramesLock<'_, X> {
 
 #[cfg(test)]
 impl<X: Send + 'static> FramesLock<'_, X> {
-    /// Compares the books of every node with what is there, and checks the shape.
-    pub(crate) fn check_shape(&self) {
+    /// Compares the counts of every node with its content, and checks the shape.
+    pub(crate) fn check_tree(&self) {
         if let Some(Entry::Node(root)) = self.map.root.load(&self.writing) {
             let is_side_only = root.used() == 0 && root.shift == 0;
             assert!(is_side_only || root.used() != 0);

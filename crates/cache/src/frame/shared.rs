@@ -1,18 +1,18 @@
 use super::FRAME_SIZE;
 use super::block::Block;
 use super::fill::Fill;
-use super::recycle;
+use super::garbage;
 use super::slot::Stored;
 use crate::frame_primitive::owners;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// A frame as it was at some moment, kept for as long as anybody wants, whatever becomes of it in its map.
+/// A frame as it was at some moment, kept as long as its owner wants, whatever happens in its map.
 ///
-/// *Invariant.* It is one of the frame's owners: the memory is freed when the last of them is gone. The bytes
-/// that were filled when it was made never change; the others are not its business.
+/// *Invariant.* It is one of the frame's owners: the memory is freed with the last of them. The
+/// bytes that were filled when it was made never change, and it shows no others.
 pub struct Shared {
-    // A block's parts, without the padding.
+    // The fields of a `Block`, without padding.
     start: NonNull<u8>,
     fill: u16,
     class: u8,
@@ -20,7 +20,7 @@ pub struct Shared {
     end: u16,
 }
 
-// SAFETY: bytes that nobody changes, and a count that any thread may lower.
+// SAFETY: no thread changes the bytes, and any thread may decrement the count of owners.
 #[expect(unsafe_code, reason = "memory that is only read")]
 unsafe impl Send for Shared {}
 // SAFETY: as above.
@@ -30,12 +30,12 @@ unsafe impl Sync for Shared {}
 const _: () = assert!(size_of::<Option<Shared>>() == 16);
 
 impl Stored<'_> {
-    /// Keeps the frame as it is now. `None`: it is too small to be worth it, and has to be copied.
+    /// Keeps the frame as it is now. `None`: it is too small for that, and has to be copied.
     #[must_use]
     pub fn share(self) -> Option<Shared> {
         let block = self.block();
-        recycle::can_be_shared(block).then(|| {
-            // Its owner, whoever that is, does not give it up while it is borrowed from a slot.
+        garbage::can_be_shared(block).then(|| {
+            // The slot from which it is borrowed is an owner, and does not give it up meanwhile.
             owners::join(block.start);
             Shared {
                 start: block.start,
@@ -46,10 +46,11 @@ impl Stored<'_> {
         })
     }
 
-    /// Lets what was kept of this frame before show it as it is now; not what was kept of another one.
+    /// Makes `kept` show the frame as it is now, if it was made of this frame; returns whether it
+    /// was.
     #[must_use]
     pub fn renew(self, kept: &mut Shared) -> bool {
-        // An owner's frame is not freed: what lies in the same place is the same one.
+        // The frame of an owner is not freed, so the same address is the same frame.
         let same = kept.start == self.block().start;
         if same {
             (kept.fill, kept.end) = (self.block().fill.number() as u16, FRAME_SIZE as u16);
@@ -65,19 +66,19 @@ impl Shared {
         block
     }
 
-    /// The bytes filled, in order, each piece with its place: all others of the frame were zero.
+    /// The filled bytes in order, each piece with its offset; all others of the frame were zero.
     #[expect(unsafe_code, reason = "memory that is only read")]
     pub fn pieces(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let end = usize::from(self.end);
         self.block().fill.pieces().filter_map(move |piece| {
             let piece = piece.start..piece.end.min(end);
-            // SAFETY: not freed while `self` is one of its owners; those bytes were initialised before
-            // whoever shared it learned of them, and are not written again.
+            // SAFETY: not freed while `self` is one of its owners. These bytes were initialised
+            // before it was shared, and are not written again.
             (!piece.is_empty()).then(|| (piece.start, unsafe { self.block().piece(piece) }))
         })
     }
 
-    /// The whole frame, copied.
+    /// A copy of the whole frame.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -88,7 +89,7 @@ impl Shared {
         bytes
     }
 
-    /// Forgets bytes from `len` on: they count as zeros.
+    /// Hides bytes from `len` on: they count as zeros.
     pub fn truncate(&mut self, len: usize) {
         self.end = self.end.min(len.min(FRAME_SIZE) as u16);
     }
@@ -105,7 +106,7 @@ impl Drop for Shared {
     #[expect(unsafe_code, reason = "one of the owners goes")]
     fn drop(&mut self) {
         // SAFETY: `join` counted `self`, which ends here.
-        unsafe { recycle::free(self.block()) };
+        unsafe { garbage::free(self.block()) };
     }
 }
 

@@ -1,11 +1,11 @@
-//! What a writer keeps beside the frames.
+//! A part beside the frames, for the writer.
 
 use super::lock::FramesLock;
 use super::node::Node;
 use super::slot::Entry;
 use crate::epoch;
 
-/// A side part on its way from one root to another, with its note.
+/// A side part that is moving from one root to another, with its note.
 pub(super) struct Side<X>(Option<(Box<X>, u64)>);
 
 impl<X> Side<X> {
@@ -24,9 +24,8 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         }
     }
 
-    /// Changes the side part, which is made first if there is none, and puts down what `note`
-    /// says of it for everybody to read ([`Totals::note`](super::Totals)). With a note of 0
-    /// there is no side part from then on.
+    /// Changes the side part, and makes it first if necessary. Stores `note` of it for every reader
+    /// ([`Totals::note`](super::Totals)). A note of 0 drops the side part.
     pub fn with_side<R>(
         &mut self,
         change: impl FnOnce(&mut X) -> R,
@@ -72,8 +71,8 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         *root.side_mut(&mut self.writing) = Some(part);
     }
 
-    /// Moves the side part from the root to the node that will be root. The note stays in the old
-    /// one as well, for those who have met it before.
+    /// Moves the side part from the root to the next root. The note stays in the old one too, for
+    /// readers that found it there.
     pub(super) fn move_side(&mut self, root: &Node<X>, next: &Node<X>) {
         let part = root.side_mut(&mut self.writing).take();
         next.set_note(root.note());

@@ -1,7 +1,7 @@
-//! The way from a root to a frame, by the words in slots alone.
+//! The path from a root to a frame, by the words in slots alone.
 //!
-//! Each load on it needs the one before; all else stands beside them, and of the nodes nothing is loaded but a slot
-//! each, and where the last one begins.
+//! Each load of a slot depends on the one before, and nothing else is on that path. Of each node
+//! only one slot is loaded, and of the last one also its base.
 #![expect(unsafe_code, reason = "what words say, for as long as it is kept")]
 
 use super::node::{Node, place};
@@ -9,13 +9,13 @@ use super::slot::{Keeps, Stored};
 use super::word::{self, Word};
 use std::marker::PhantomData;
 
-/// What a slot holds, not yet looked at.
+/// The content of a slot, not yet decoded.
 pub(super) struct Found<'g, X> {
     word: Word,
     kept: PhantomData<&'g Node<X>>,
 }
 
-/// A node, and its shift as the word says that led to it.
+/// A node, and its shift as the word that led to it says.
 pub(super) struct Way<'g, X> {
     pub(super) node: &'g Node<X>,
     pub(super) shift: u32,
@@ -23,7 +23,7 @@ pub(super) struct Way<'g, X> {
 
 impl<'g, X> Found<'g, X> {
     /// # Safety
-    /// What the word says was in a slot, and is not freed during `'g`.
+    /// What the word leads to was in a slot, and is not freed during `'g`.
     #[inline(always)]
     pub(super) unsafe fn new(word: Word) -> Self {
         Self {
@@ -37,53 +37,53 @@ impl<'g, X> Found<'g, X> {
         word::is_node(self.word)
     }
 
-    /// The way on from a node. (No `Option`: the compiler would look for the answer in the node's address, and not
-    /// in the word, where it is found a step sooner.)
+    /// The node. (An `Option` would make the compiler test the node's address, which is known a
+    /// step later than the word.)
     ///
     /// # Safety
-    /// It [is one](Self::is_node).
+    /// It [is a node](Self::is_node).
     #[inline(always)]
     pub(super) unsafe fn way(&self) -> Way<'g, X> {
         let (node, shift) = word::node::<Node<X>>(self.word);
-        // SAFETY: a node that was in a slot, hence live, and kept for `'g`; nodes are only shared.
+        // SAFETY: a node that was in a slot, so it is live, and kept for `'g`; nodes are only
+        // shared.
         let node = unsafe { &*node };
         Way { node, shift }
     }
 
-    /// The shift of the node that it is.
+    /// The shift of the node.
     #[cfg(test)]
     pub(super) fn shift(&self) -> u32 {
         word::node::<Node<X>>(self.word).1
     }
 
-    /// The frame, if it is no node and not nothing.
+    /// The frame, if it is one.
     #[inline(always)]
     pub(super) fn frame(&self) -> Option<Stored<'g>> {
         // SAFETY: in a slot, and kept for `'g`.
         word::as_frame(self.word).map(|block| unsafe { Stored::new(block) })
     }
 
-    /// The frame `number`, if what was found, at the root, is that frame or a node above it.
+    /// The frame `number`, if this content of the root is that frame or a node above it.
     ///
-    /// Whether the number has a place there is asked of the last node only: whoever followed a slot for other
-    /// numbers comes to one that has none for this.
+    /// Only the last node is asked whether the number has a slot there: a path of slots for other
+    /// numbers ends in a node that does not cover this one.
     #[inline(always)]
     pub(super) fn below(self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
         if !self.is_node() {
             return self.frame().filter(|_| number == 0);
         }
-        // SAFETY: just asked.
+        // SAFETY: `is_node` was true.
         unsafe { self.way() }.frame(number, keeps)
     }
 }
 
 impl<'g, X> Found<'g, X> {
-    /// The leaf that is on the way to `number`, of which nothing was looked at: that it has a place for the number
-    /// is not said.
+    /// The leaf on the path to `number`. The caller has to check that it covers the number.
     #[inline]
     pub(super) fn leaf(mut self, number: u64, keeps: &'g impl Keeps) -> Option<&'g Node<X>> {
         while self.is_node() {
-            // SAFETY: just asked.
+            // SAFETY: `is_node` was true.
             let way = unsafe { self.way() };
             if way.shift == 0 {
                 return Some(way.node);
@@ -103,12 +103,12 @@ impl<'g, X> Way<'g, X> {
             if !found.is_node() {
                 return found.frame().filter(|_| self.node.spans_as_leaf(number));
             }
-            // SAFETY: just asked.
+            // SAFETY: `is_node` was true.
             self = unsafe { found.way() };
         }
     }
 
-    /// The leaf that has a place for `number`, and the frame there.
+    /// The leaf with a slot for `number`, and the frame there.
     #[inline(always)]
     pub(super) fn near(
         mut self,
@@ -120,7 +120,7 @@ impl<'g, X> Way<'g, X> {
             if !found.is_node() {
                 return None;
             }
-            // SAFETY: just asked.
+            // SAFETY: `is_node` was true.
             self = unsafe { found.way() };
         }
         let leaf = self.node;

@@ -1,23 +1,24 @@
-//! What a slot holds, in one word: nothing, a frame, or a node.
+//! The content of a slot in one word: nothing, a frame, or a node.
 //!
 //! ```text
-//!          63   61 60   58 57       48 47                 4 3    0
-//! a frame: | zero | fill              | address, upper part | 1..7 |
-//! a node:  | shift        | zero      | address, upper part | 8    |
-//! nothing: all zeros
+//! | bits  | 63   61 | 60   58 | 57      48 | 47                  4 | 3    0 |
+//! | frame | 0       | fill                 | address, upper part   | 1 to 7 |
+//! | node  | shift             | 0          | address, upper part   | 8      |
 //! ```
 //!
-//! What is filled is told by [`Fill`], and 1 to 7 is one more than a frame's class of size. The shift says which bits
-//! of a number choose the slot in the node: so the way on is known as soon as the node's address is, without a load
-//! from the node. Addresses of user memory have 47 bits on x86-64 (more only for those who ask for it), 48 on
-//! AArch64; checked for each.
+//! A word of zeros is an empty slot.
+//!
+//! [`Fill`] says which bytes are filled, and 1 to 7 is one more than a frame's size class. The
+//! shift selects the bits of a number that choose the slot in the node. So the next slot is known
+//! once the node's address is, without a load from the node. User addresses have 47 bits on x86-64
+//! (more only on request) and 48 on AArch64; each is checked.
 
 use super::block::{Block, CLASSES};
 use super::fill::Fill;
 use std::ptr::{self, NonNull};
 
 const KIND: usize = 0xf;
-/// A bit of its own, so that one test tells.
+/// A bit of its own, so that one test suffices.
 const NODE: usize = 8;
 const FILLED_SHIFT: u32 = 48;
 const SHIFT_SHIFT: u32 = 58;
@@ -26,13 +27,13 @@ const ADDRESS: usize = (1 << FILLED_SHIFT) - 1 - KIND;
 const _: () =
     assert!(CLASSES < NODE && FILLED_SHIFT + Fill::BITS <= usize::BITS && usize::BITS == 64);
 
-/// The word, as a pointer that still knows its allocation.
+/// The word, as a pointer with the provenance of its allocation.
 pub(super) type Word = *mut u8;
 
 /// No frame and no node.
 pub(super) const NOTHING: Word = ptr::null_mut();
 
-/// A word, taken apart.
+/// A word, decoded.
 pub(super) enum Content<T> {
     Nothing,
     Frame(Block),
@@ -62,7 +63,7 @@ pub(super) fn of_node<T>(node: NonNull<T>, shift: u32) -> Word {
     packed(node.cast(), (shift as usize) << SHIFT_SHIFT | NODE)
 }
 
-/// What the word says. The nodes of the words given in here are all of type `T`.
+/// Decodes a word. All nodes in words given here are of type `T`.
 #[inline]
 pub(super) fn parse<T>(word: Word) -> Content<T> {
     let Some(start) = start(word) else {
@@ -75,13 +76,13 @@ pub(super) fn parse<T>(word: Word) -> Content<T> {
     }
 }
 
-/// Does the word say a node?
+/// Does the word lead to a node?
 #[inline(always)]
 pub(super) fn is_node(word: Word) -> bool {
     word.addr() & NODE != 0
 }
 
-/// The address and the shift of the node that the word says.
+/// The address and the shift of the node that the word leads to.
 #[inline(always)]
 pub(super) fn node<T>(word: Word) -> (*const T, u32) {
     let address = word.map_addr(|bits| (bits & (ADDRESS | KIND)).wrapping_sub(NODE));
@@ -89,7 +90,7 @@ pub(super) fn node<T>(word: Word) -> (*const T, u32) {
     (address.cast_const().cast(), shift as u32)
 }
 
-/// The frame, if the word, which says no node, says one.
+/// The frame, if the word leads to one. It does not lead to a node.
 #[inline(always)]
 pub(super) fn as_frame(word: Word) -> Option<Block> {
     start(word).map(|start| block(word, start))

@@ -1,29 +1,30 @@
 use std::ops::{Add, AddAssign};
 
-/// What memory is taken for.
+/// What memory is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Inodes, with what finds them.
+    /// Inodes, with the tables that find them.
     Inodes,
     /// Names of directories.
     Names,
-    /// Pages of files, with what finds them.
+    /// Pages of files, with the tables that find them.
     Content,
     /// Nodes of a volume's trees.
     Nodes,
-    /// Changes that a volume has still to bring into its trees.
+    /// Changes that a volume has not put into its trees yet.
     Dirty,
-    /// Pages that a volume has still to write, as far as no file has them any more; where that is not known, all.
+    /// Pages that a volume has not written yet, without those that a file still has; if that is
+    /// unknown, all of them.
     Waiting,
-    /// What is remembered of inodes that a front end's kernel holds and that are not in memory.
+    /// Records of evicted inodes that a front end's kernel holds.
     Kernel,
-    /// Page frames that no file has any more, and that do not wait for the device: they wait for readers that may still look at
-    /// them, or to be used again.
+    /// Page frames that no file has any more, and that do not wait for the device. They wait for
+    /// the end of readers' guards, or for reuse.
     Garbage,
 }
 
 impl Class {
-    /// All of them, in the order in which they are shown.
+    /// All of them, in the order of reports.
     pub const ALL: [Self; 8] = [
         Self::Inodes,
         Self::Names,
@@ -50,7 +51,7 @@ impl Class {
         }
     }
 
-    /// Can it be freed at any time, because the store brings it back?
+    /// Can it be freed at any time, because the store can bring it back?
     #[must_use]
     pub fn is_reclaimable(self) -> bool {
         matches!(self, Self::Inodes | Self::Names | Self::Content)
@@ -65,7 +66,7 @@ impl Usage {
     /// Nothing.
     pub const NONE: Self = Self([0; Class::ALL.len()]);
 
-    /// This, and so many bytes more of a class.
+    /// This, with `bytes` more of a class.
     #[must_use]
     pub fn with(mut self, class: Class, bytes: u64) -> Self {
         let held = &mut self.0[class as usize];
@@ -73,7 +74,7 @@ impl Usage {
         self
     }
 
-    /// This, with so many bytes of a class and no others.
+    /// This, with `bytes` of a class in place of the former number.
     #[must_use]
     pub fn set(mut self, class: Class, bytes: u64) -> Self {
         self.0[class as usize] = bytes;

@@ -1,30 +1,32 @@
-//! How much may be counted, so that what is resident stays within the budget.
+//! The limit of counted memory that keeps resident memory within the budget.
 //!
-//! What is resident is more than what is counted: the program itself, stacks, buffers, and what was freed between blocks that are still used, which an
-//! allocator keeps. That last part is used again by what comes next, mostly: were it taken off the limit, then each eviction
-//! would call for another. So the limit is *controlled*: lowered by what is too much, and raised as long as nothing is, step by step and no oftener than what was freed takes to be
-//! returned (additive increase; Chiu and Jain, 1989).
+//! More is resident than is counted: the program itself, stacks, buffers, and freed blocks that an
+//! allocator keeps. The allocator mostly reuses those blocks. If they were subtracted from the
+//! limit, each eviction would cause another. So the limit is *controlled*. It is lowered by the
+//! excess, and raised step by step while there is none. It changes at most once in the time that an
+//! allocator takes to return memory (additive increase; Chiu and Jain, 1989).
 
 use std::time::{Duration, Instant};
 
-/// No oftener is the limit changed: an allocator returns memory a while after it was freed.
+/// The limit changes at most once in this time: an allocator returns memory a while after it was
+/// freed.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The limit of what is counted.
+/// The controlled limit.
 #[derive(Debug, Default)]
 pub(super) struct Feedback {
     /// The budget that it is for.
     budget: u64,
     limit: Option<u64>,
     changed: Option<Instant>,
-    /// The most that was counted since then.
+    /// The most that was counted since the last change.
     held: u64,
-    /// What was resident then.
+    /// What was resident at the last change.
     resident: u64,
 }
 
 impl Feedback {
-    /// What may be counted from now on, where so much is counted and resident.
+    /// The new limit, for these counted and resident bytes.
     pub(super) fn limit(&mut self, budget: u64, counted: u64, resident: u64, now: Instant) -> u64 {
         if self.budget != budget {
             *self = Self {
@@ -39,7 +41,8 @@ impl Feedback {
         let limit = self.limit.unwrap_or(0);
         let next = if resident > most {
             let limit = self.limit.unwrap_or(u64::MAX);
-            // What grows beyond the budget goes on growing. Up to that there is time: to free much at once takes from what is used.
+            // Growth beyond the budget will go on, so it is urgent. Up to the budget there is time:
+            // freeing much at once takes pages that are in use.
             let is_urgent = resident > budget;
             let grew = is_urgent && resident > self.resident.saturating_add(step);
             let over = resident - most;
@@ -49,7 +52,7 @@ impl Feedback {
                 false => limit,
             }
         } else {
-            // So much fits though nothing that was freed is used again.
+            // That much fits even if no freed block is reused.
             let fits = counted.saturating_add(most - resident);
             let is_reached = self.held.saturating_add(2 * step) >= limit;
             match is_due && is_reached {
@@ -68,7 +71,8 @@ impl Feedback {
     }
 }
 
-/// What is to be resident of a process that is followed: looks come a little late, and what one class frees may not be returned before another one has grown by as much.
+/// The target for resident memory. Looks come a little late, and memory freed by one class may not
+/// be returned before another class has grown by as much.
 fn most(budget: u64) -> u64 {
     budget - budget / 16
 }
@@ -79,7 +83,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A process: what it counts, and what of that it once had stays resident.
+    /// A process: what it counts, and how much of what it once had stays resident.
     struct Process {
         start: Instant,
         millis: u64,
@@ -113,7 +117,7 @@ mod tests {
     fn memory_that_is_freed_and_not_returned_lowers_the_limit_once() {
         let (mut process, mut feedback) = (Process::new(), Feedback::default());
         process.limit(&mut feedback);
-        // Each byte that is counted takes a fourth more, and what is freed stays resident but is used again.
+        // Each counted byte takes a fourth more, and freed memory stays resident but is reused.
         let (mut least, mut most) = (u64::MAX, 0);
         for _ in 0..10_000 {
             process.millis += 10;
@@ -126,7 +130,7 @@ mod tests {
                 process.counted -= process.counted / 16;
             }
             most = most.max(process.resident);
-            // Some of it is returned by and by.
+            // Some of it is returned gradually.
             process.resident -= (process.resident - takes).min(MIB / 8);
             if process.millis > 2000 {
                 least = least.min(process.counted);

@@ -1,4 +1,4 @@
-//! The thread that follows how much memory a process takes.
+//! The thread that keeps a process within its memory budget.
 
 use std::io;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::feedback::Feedback;
 use super::resident::Resident;
 use super::{Followed, Memory};
 
-/// What a mount takes at least, unless it is told otherwise.
+/// The least budget of a mount, unless one is set.
 const LEAST: u64 = 64 << 20;
-/// So often the thread looks while anything moves.
+/// The interval of looks while memory is being added.
 const TICK: Duration = Duration::from_millis(100);
-/// So many looks that find nothing moved it makes before it sleeps.
+/// After so many looks without an addition it sleeps.
 const QUIET: u32 = 20;
 
-/// The thread that follows; it ends with this.
+/// The handle of the thread; dropping it ends the thread.
 #[derive(Debug)]
 pub struct ReclaimThread {
     memory: Arc<Memory>,
@@ -24,12 +24,12 @@ pub struct ReclaimThread {
 }
 
 impl Memory {
-    /// Follows what is resident of this process, which holds nothing but file systems that use this memory: the budget
-    /// is that of the process from now on, and 64 MiB at least unless it was told. `trim` has the
-    /// allocator return what it keeps.
+    /// Follows the resident memory of this process, which holds nothing but file systems that use
+    /// this `Memory`. The budget is that of the whole process from now on, and at least 64 MiB
+    /// unless one was set. `trim` makes the allocator return its free memory.
     ///
     /// # Errors
-    /// There is no `/proc`, or no thread to be had.
+    /// There is no `/proc`, or no thread can be spawned.
     pub fn follow(self: &Arc<Self>, trim: fn()) -> io::Result<ReclaimThread> {
         {
             let mut state = self.state.lock();
@@ -53,7 +53,7 @@ impl Memory {
         })
     }
 
-    /// Looks until nothing moves; false: the thread ends.
+    /// Looks until nothing is added any more; `false` if the thread is to end.
     fn follow_moves(&self) -> bool {
         let mut quiet = 0;
         while quiet < QUIET {
@@ -62,7 +62,7 @@ impl Memory {
                 false => quiet + 1,
             };
             self.look();
-            // That is no news.
+            // What this thread's own look added does not count.
             self.wakeup.take();
             self.shrinkers.shrink();
             if !self.wakeup.pause(TICK) {
@@ -77,7 +77,7 @@ impl Drop for ReclaimThread {
     fn drop(&mut self) {
         self.memory.wakeup.stop();
         if let Some(thread) = self.thread.take() {
-            // A panic was told of when it happened.
+            // The panic was reported when it happened.
             let _ = thread.join();
         }
         self.memory.wakeup.restart();

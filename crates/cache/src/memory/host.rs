@@ -1,12 +1,12 @@
-//! How much memory there is: what the machine has, and what the control groups above this process leave it.
+//! How much memory there is: of the machine, and of the control groups of this process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A control group's files that limit memory, and what a file says that does not.
+/// The files of a control group that limit memory. Files without a limit say `max`.
 const LIMITS: [&str; 3] = ["memory.max", "memory.high", "memory.limit_in_bytes"];
 
-/// Bytes that the machine has.
+/// Bytes of the machine.
 #[must_use]
 pub fn machine() -> u64 {
     let info = rustix::system::sysinfo();
@@ -27,17 +27,17 @@ pub fn control_groups() -> Option<u64> {
     limits.min()
 }
 
-/// A hierarchy of control groups that may limit memory, as it is mounted.
+/// A mounted hierarchy of control groups that may limit memory.
 #[derive(Debug, PartialEq, Eq)]
 struct Hierarchy {
     unified: bool,
-    /// The group that the mount shows as its root.
+    /// The group at the root of the mount.
     root: String,
     mounted_at: PathBuf,
 }
 
 impl Hierarchy {
-    /// Of a line of proc(5)'s `mountinfo`.
+    /// Parses a line of proc(5)'s `mountinfo`.
     fn of_mount(line: &str) -> Option<Self> {
         let (place, kind) = line.split_once(" - ")?;
         let mut kind = kind.split(' ');
@@ -57,7 +57,7 @@ impl Hierarchy {
         })
     }
 
-    /// Where the process is below the mount, by proc(5)'s `cgroup`.
+    /// The group of the process below the mount, by proc(5)'s `cgroup`.
     fn path_in(&self, groups: &str) -> Option<String> {
         let path = groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':');
@@ -77,14 +77,14 @@ impl Hierarchy {
     }
 }
 
-/// The least that a group or one above it allows.
+/// The least limit of a group and the groups above it.
 fn tightest(mounted_at: &Path, below: &str) -> Option<u64> {
     let mut group = mounted_at.join(below.trim_start_matches('/'));
     let mut least = None;
     loop {
         let limits = LIMITS.iter().filter_map(|name| {
             let text = fs::read_to_string(group.join(name)).ok()?;
-            // `max`: none.
+            // `max` is no limit.
             text.trim_end().parse::<u64>().ok()
         });
         least = limits.chain(least).min();

@@ -1,17 +1,18 @@
-//! How much memory a process takes: one number, over everything that its file systems keep.
+//! The memory of a process: one budget, over everything that its file systems hold.
 //!
-//! What takes memory is a *member*: a file system for what its store can bring back, a volume for what it has still to
-//! write and for the nodes of its trees. Members count what they hold, by [`Class`], and keep to the limit that they are
-//! given; what can be freed at any time has [shrinkers](Memory::shrinkers). The limit is the budget less what nobody counts: the program itself, stacks, what the allocator has
-//! lost between blocks. A process that holds nothing else ([`Memory::follow`]) finds it by what is resident; in others it is
-//! taken for nothing.
+//! A *member* holds memory: a file system for what its store can bring back, a volume for what it
+//! has not written yet and for the nodes of its trees. Members count what they hold, by [`Class`],
+//! and keep to the limit that they are given. What can be freed at any time has
+//! [shrinkers](Memory::shrinkers). The limit is the budget less what no member counts: the program
+//! itself, stacks, and the allocator's losses. A process that holds nothing else
+//! ([`Memory::follow`]) measures that by its resident memory; in other processes it is not counted.
 //!
-//! Threads that add something [look](Memory::look) whenever they have added a part of the limit. While anything moves, a
-//! process that is followed looks ten times a second as well, and frees what is too much: not every change adds
-//! to what its thread could free.
+//! A thread that adds memory [looks](Memory::look) whenever it has added a part of the limit. A
+//! followed process also looks ten times a second while memory is being added, and frees the
+//! excess: a thread may add to classes that it cannot free.
 //!
-//! *Locking.* `state` is taken with nothing held but what a thread holds that looks: it does so with nothing locked. Below it
-//! are only the locks in which members count. Memory is freed with nothing held.
+//! *Locking.* Callers of `look` hold no lock. `state` is the outermost lock here; below it are only
+//! the locks in which members count. Memory is freed with no lock held.
 
 mod class;
 mod feedback;
@@ -35,25 +36,26 @@ pub use follow::ReclaimThread;
 use resident::Resident;
 use wakeup::Wakeup;
 
-/// With so much memory large pages are welcome.
+/// From this budget on large pages are worth their memory.
 pub const AMPLE: u64 = 1 << 30;
-/// What a process takes at least, unless it is told otherwise.
+/// The least budget of a process, unless one is set.
 const LEAST: u64 = 32 << 20;
-/// So often it is asked again how much memory there is, at most.
+/// The host's memory is read at most once in this time.
 const ASK_EVERY: Duration = Duration::from_secs(10);
-/// So often the allocator is asked to return what it has, at most.
+/// The allocator is asked to return memory at most once in this time.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
 
-/// What takes memory.
+/// A holder of memory.
 pub trait Member: Send + Sync {
     /// What it holds.
     fn usage(&self) -> Usage;
 
-    /// The limit of all members, and of that what may be taken by what this one could free at any time.
+    /// Sets the limit of all members, and the part of it that this member's reclaimable classes may
+    /// take.
     fn limit(&self, all: u64, own: u64);
 }
 
-/// The memory of a process, and what its members make of it.
+/// The memory of a process, and its members.
 #[derive(Debug)]
 pub struct Memory {
     budget: AtomicU64,
@@ -65,9 +67,9 @@ pub struct Memory {
 
 #[derive(Default)]
 struct State {
-    /// The budget that was asked for; else what the host has decides.
+    /// The budget that was set; otherwise the host decides.
     given: Option<u64>,
-    /// The least that the host decides for.
+    /// The least budget that the host decides.
     least: u64,
     asked: Option<Instant>,
     members: Vec<Weak<dyn Member>>,
@@ -75,26 +77,26 @@ struct State {
     seen: Seen,
 }
 
-/// What is known of a process that holds nothing but file systems.
+/// State of a process that holds nothing but file systems.
 #[derive(Debug)]
 struct Followed {
     resident: Resident,
     feedback: Feedback,
-    /// Has the allocator return what it has.
+    /// Makes the allocator return its free memory.
     trim: fn(),
     trimmed: Option<Instant>,
 }
 
-/// What a look found.
+/// The result of a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Bytes that the process may take.
     pub budget: u64,
-    /// What its members may take of that.
+    /// Bytes that its members may take of that.
     pub limit: u64,
-    /// What they took.
+    /// Bytes that they hold.
     pub usage: Usage,
-    /// What was resident, where that is measured.
+    /// Resident bytes, if they are measured.
     pub resident: Option<u64>,
 }
 
@@ -115,9 +117,9 @@ impl Memory {
         PROCESS.get_or_init(|| Arc::new(Self::with(None)))
     }
 
-    /// A memory apart from the process's, of so many bytes.
+    /// A memory of `budget` bytes, independent of the process's.
     #[must_use]
-    pub fn apart(budget: u64) -> Arc<Self> {
+    pub fn separate(budget: u64) -> Arc<Self> {
         Arc::new(Self::with(Some(budget)))
     }
 
@@ -137,8 +139,8 @@ impl Memory {
         memory
     }
 
-    /// Changes the budget. `None`: a quarter of the machine's memory, or half of what its control groups leave this
-    /// process where that is less, and 32 MiB at least.
+    /// Changes the budget. `None`: a quarter of the machine's memory, or half of its control
+    /// groups' limit if that is less, and at least 32 MiB.
     pub fn set(&self, budget: Option<u64>) {
         {
             let mut state = self.state.lock();
@@ -148,37 +150,37 @@ impl Memory {
         self.look();
     }
 
-    /// What the process may take, in bytes; `u64::MAX` for all there is.
+    /// Bytes that the process may take; `u64::MAX` for all there is.
     #[must_use]
     pub fn budget(&self) -> u64 {
         self.budget.load(Relaxed)
     }
 
-    /// What its members may take of that.
+    /// Bytes that its members may take of that.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit.load(Relaxed)
     }
 
-    /// Counts what this one holds from now on, for as long as it lives.
+    /// Counts what this member holds from now on, as long as it lives.
     pub fn join(&self, member: Weak<dyn Member>) {
         self.state.lock().members.push(member);
         self.look();
     }
 
-    /// What the last look found.
+    /// The result of the last look.
     #[must_use]
     pub fn seen(&self) -> Seen {
         self.state.lock().seen
     }
 
-    /// Something was added: the thread that follows memory looks, by and by.
+    /// Notes that memory was added, so that the following thread looks soon.
     #[inline]
     pub fn moved(&self) {
         self.wakeup.moved();
     }
 
-    /// Looks how much there is, and tells members how much they may have. Does nothing while another thread looks.
+    /// Computes the limits and gives them to the members. Does nothing while another thread looks.
     pub fn look(&self) {
         self.moved();
         let Some(mut state) = self.state.try_lock() else {
@@ -202,12 +204,12 @@ impl Memory {
         for (member, held) in members.iter().zip(&each) {
             member.limit(limit, share(caches, usage, *held, members.len()));
         }
-        // The last use of a member may end here, and then it does with nothing locked.
+        // The last reference to a member may be dropped here, which needs all locks free.
         drop(state);
         drop(members);
     }
 
-    /// What frees memory of its members.
+    /// The shrinkers that free its members' memory.
     #[must_use]
     pub fn shrinkers(&self) -> &Registry {
         &self.shrinkers
@@ -232,7 +234,7 @@ impl State {
         self.members.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Adds the frames that are in no file, where all of the process's are known.
+    /// Adds the frames that are in no file, if all frames of the process are known.
     fn with_garbage(&self, usage: Usage) -> Usage {
         if self.followed.is_none() {
             return usage;
@@ -244,7 +246,7 @@ impl State {
             .with(Class::Garbage, elsewhere - waiting)
     }
 
-    /// What may be counted, and what is resident.
+    /// The limit of counted memory, and the resident bytes.
     fn limit(&mut self, counted: u64, budget: u64, now: Instant) -> (u64, Option<u64>) {
         let Some(followed) = &mut self.followed else {
             return (unfollowed(budget), None);
@@ -262,18 +264,19 @@ impl State {
     }
 }
 
-/// What a process takes that was not told.
+/// The budget of a process for which none is set.
 fn usual(machine: u64, control_groups: Option<u64>) -> u64 {
     let groups = control_groups.map_or(u64::MAX, |bytes| bytes / 2);
     (machine / 4).min(groups)
 }
 
-/// What may be counted where nobody knows what is resident.
+/// The limit of counted memory if resident memory is unknown.
 fn unfollowed(budget: u64) -> u64 {
     budget - budget / 64
 }
 
-/// What a member may hold of what can be freed at any time: what the others leave, and half of its part at least.
+/// What a member may hold in reclaimable classes: what the others leave, and at least half of its
+/// share.
 fn share(caches: u64, all: Usage, own: Usage, members: usize) -> u64 {
     let others = all.reclaimable() - own.reclaimable();
     caches

@@ -1,10 +1,10 @@
-//! Memory that the process has, as the kernel counts it.
+//! Resident memory of the process, as the kernel counts it.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// Reads how much of this process is resident.
+/// Reads the resident memory of this process.
 #[derive(Debug)]
 pub(super) struct Resident {
     statm: File,

@@ -5,16 +5,16 @@ use crate::reclaim::{Count, Load, Registered, Request, Scan, Shrinker};
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = crate::PAGE_SIZE as u64;
 
-/// Holds what it is told to, and keeps to its limit.
+/// Holds what it is set to, and keeps to its limit.
 #[derive(Debug, Default)]
-struct Hoard {
+struct Ballast {
     content: AtomicU64,
     dirty: AtomicU64,
     all: AtomicU64,
     own: AtomicU64,
 }
 
-impl Member for Hoard {
+impl Member for Ballast {
     fn usage(&self) -> Usage {
         Usage::NONE
             .with(Class::Content, self.content.load(Relaxed))
@@ -27,11 +27,11 @@ impl Member for Hoard {
     }
 }
 
-/// Frees pages of a hoard.
+/// Frees pages of a ballast.
 struct Pages;
 
 impl Shrinker for Pages {
-    type Owner = Hoard;
+    type Owner = Ballast;
 
     fn name(&self) -> &'static str {
         "content"
@@ -41,33 +41,33 @@ impl Shrinker for Pages {
         false
     }
 
-    fn load(&self, hoard: &Hoard) -> Load {
-        let own = hoard.own.load(Relaxed);
+    fn load(&self, ballast: &Ballast) -> Load {
+        let own = ballast.own.load(Relaxed);
         Load {
-            held: hoard.content.load(Relaxed),
+            held: ballast.content.load(Relaxed),
             wake: own,
             stop: own,
             wait: own,
         }
     }
 
-    fn count(&self, hoard: &Hoard) -> Count {
-        Count::Objects(hoard.content.load(Relaxed).div_ceil(PAGE))
+    fn count(&self, ballast: &Ballast) -> Count {
+        Count::Objects(ballast.content.load(Relaxed).div_ceil(PAGE))
     }
 
-    fn scan(&self, hoard: &Hoard, request: Request) -> Scan {
-        let held = hoard.content.load(Relaxed);
+    fn scan(&self, ballast: &Ballast, request: Request) -> Scan {
+        let held = ballast.content.load(Relaxed);
         let left = held.saturating_sub(request.objects * PAGE);
-        hoard.content.store(left, Relaxed);
+        ballast.content.store(left, Relaxed);
         Scan::Freed((held - left).div_ceil(PAGE))
     }
 }
 
-fn joined(memory: &Memory) -> (Arc<Hoard>, Arc<Registered<Pages>>) {
-    let hoard = Arc::new(Hoard::default());
-    memory.join(Arc::downgrade(&hoard) as Weak<dyn Member>);
-    let shrinker = memory.shrinkers().register(Pages, &hoard);
-    (hoard, shrinker)
+fn joined(memory: &Memory) -> (Arc<Ballast>, Arc<Registered<Pages>>) {
+    let ballast = Arc::new(Ballast::default());
+    memory.join(Arc::downgrade(&ballast) as Weak<dyn Member>);
+    let shrinker = memory.shrinkers().register(Pages, &ballast);
+    (ballast, shrinker)
 }
 
 #[test]
@@ -79,24 +79,24 @@ fn the_budget_is_a_quarter_of_the_machine_or_half_of_a_control_group() {
 
 #[test]
 fn what_can_be_freed_makes_way_for_what_cannot() {
-    let memory = Memory::apart(64 * MIB);
-    let (hoard, _shrinker) = joined(&memory);
-    assert_eq!(hoard.all.load(Relaxed), 63 * MIB);
-    assert_eq!(hoard.own.load(Relaxed), 63 * MIB);
-    hoard.dirty.store(20 * MIB, Relaxed);
-    hoard.content.store(63 * MIB, Relaxed);
+    let memory = Memory::separate(64 * MIB);
+    let (ballast, _shrinker) = joined(&memory);
+    assert_eq!(ballast.all.load(Relaxed), 63 * MIB);
+    assert_eq!(ballast.own.load(Relaxed), 63 * MIB);
+    ballast.dirty.store(20 * MIB, Relaxed);
+    ballast.content.store(63 * MIB, Relaxed);
     memory.look();
     assert_eq!(
-        (hoard.all.load(Relaxed), hoard.own.load(Relaxed)),
+        (ballast.all.load(Relaxed), ballast.own.load(Relaxed)),
         (63 * MIB, 43 * MIB)
     );
     memory.shrinkers().shrink();
     memory.look();
     assert_eq!(memory.seen().usage.total(), 63 * MIB);
-    hoard.dirty.store(90 * MIB, Relaxed);
+    ballast.dirty.store(90 * MIB, Relaxed);
     memory.look();
     assert_eq!(
-        hoard.own.load(Relaxed),
+        ballast.own.load(Relaxed),
         63 * MIB / 8,
         "a little is left in any case"
     );
@@ -104,7 +104,7 @@ fn what_can_be_freed_makes_way_for_what_cannot() {
 
 #[test]
 fn members_leave_each_other_half_of_their_part_at_least() {
-    let memory = Memory::apart(64 * MIB);
+    let memory = Memory::separate(64 * MIB);
     let ((one, _pages), (other, _others)) = (joined(&memory), joined(&memory));
     one.content.store(60 * MIB, Relaxed);
     memory.look();
@@ -126,7 +126,7 @@ fn members_leave_each_other_half_of_their_part_at_least() {
 
 #[test]
 fn a_budget_is_changed_and_goes_back_to_what_the_host_decides() {
-    let memory = Memory::apart(64 * MIB);
+    let memory = Memory::separate(64 * MIB);
     memory.set(Some(u64::MAX));
     assert_eq!(memory.budget(), u64::MAX);
     memory.set(None);
@@ -137,8 +137,8 @@ fn a_budget_is_changed_and_goes_back_to_what_the_host_decides() {
 #[test]
 fn a_process_that_is_followed_takes_what_nobody_counts_into_account() {
     static TRIMMED: AtomicU64 = AtomicU64::new(0);
-    let memory = Memory::apart(1 << 40);
-    let (hoard, _shrinker) = joined(&memory);
+    let memory = Memory::separate(1 << 40);
+    let (ballast, _shrinker) = joined(&memory);
     let free = memory.limit();
     let reclaim_thread = memory.follow(|| {
         TRIMMED.fetch_add(1, Relaxed);
@@ -147,11 +147,11 @@ fn a_process_that_is_followed_takes_what_nobody_counts_into_account() {
     assert!(seen.resident.is_some_and(|bytes| bytes > 0));
     assert!(seen.limit < free);
     assert_eq!(TRIMMED.load(Relaxed), 0);
-    hoard.content.store(MIB, Relaxed);
+    ballast.content.store(MIB, Relaxed);
     memory.set(Some(1));
     assert!(TRIMMED.load(Relaxed) > 0, "more is resident than may be");
     let until = Instant::now() + Duration::from_secs(60);
-    while hoard.content.load(Relaxed) > 0 {
+    while ballast.content.load(Relaxed) > 0 {
         assert!(Instant::now() < until, "the thread frees nothing");
         memory.moved();
         std::thread::sleep(Duration::from_millis(5));

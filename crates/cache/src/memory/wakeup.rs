@@ -1,22 +1,24 @@
 //! The wake-up of the thread that follows memory.
 //!
-//! *Invariants.* `state` alone decides whether a thread is woken: [`Wakeup::moved`] replaces `ASLEEP` by one exchange, and
-//! [`Wakeup::sleep`] replaces `QUIET` by one. The later of the two sees the other. Relaxed is enough for one word.
+//! *Invariants.* Only `state` decides whether a thread is woken: [`Wakeup::moved`] replaces
+//! `ASLEEP` by one exchange, and [`Wakeup::sleep`] replaces `QUIET` by one. The later of the two
+//! sees the other. Relaxed suffices for one word.
 //!
-//! *Locking.* `stop` is a leaf. The follower holds it from its exchange until it waits on `changed`, and a notifier takes
-//! it after its own exchange: the notification cannot come between the two.
+//! *Locking.* `stop` is a leaf. The follower holds it from its exchange until it waits on
+//! `changed`, and a notifier takes it after its own exchange. So the notification cannot come
+//! between the two.
 
 use crate::primitive::{AtomicU8, Condvar, Mutex, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Nothing was added since the follower looked last.
+/// Nothing was added since the follower last looked.
 const QUIET: u8 = 0;
 /// Something was added.
 const MOVED: u8 = 1;
 /// The follower sleeps until something is added.
 const ASLEEP: u8 = 2;
 
-/// What threads that add memory and the thread that follows memory tell each other.
+/// Signals from threads that add memory to the thread that follows it.
 #[derive(Debug)]
 pub(crate) struct Wakeup {
     state: AtomicU8,
@@ -48,7 +50,8 @@ impl Wakeup {
         self.state.swap(QUIET, Relaxed) == MOVED
     }
 
-    /// Sleeps until something is added, and returns at once if anything was since [`Self::take`]. False: the follower is to end.
+    /// Sleeps until something is added; returns at once if anything was since [`Self::take`].
+    /// `false`: the follower is to end.
     pub(crate) fn sleep(&self) -> bool {
         let mut stop = self.stop.lock();
         // If this fails something was added.
@@ -59,7 +62,7 @@ impl Wakeup {
         !*stop
     }
 
-    /// Waits for so long. False: the follower is to end.
+    /// Waits for `time`. `false`: the follower is to end.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let mut stop = self.stop.lock();
         if !*stop {
@@ -68,13 +71,13 @@ impl Wakeup {
         !*stop
     }
 
-    /// Has the follower end.
+    /// Makes the follower end.
     pub(crate) fn stop(&self) {
         *self.stop.lock() = true;
         self.changed.notify_one();
     }
 
-    /// The follower has ended; another one may come.
+    /// Called after the follower has ended; another may start.
     pub(crate) fn restart(&self) {
         *self.stop.lock() = false;
     }

@@ -1,4 +1,4 @@
-//! Changes, and what they do to the account.
+//! Changes, and their effect on the account.
 
 use super::{PAGE_END, PagesLock, Unwritten};
 use crate::account::{Account, Held, Reservation};
@@ -8,8 +8,8 @@ use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_types::Errno;
 use std::ops::Range;
 
-/// A change in progress. When it ends, in whichever way, the account is settled by comparing
-/// what is held with what was held: no operation adjusts a counter by hand.
+/// A change in progress. When it ends, in whichever way, the account is charged the difference
+/// between what is held now and what was held: no operation adjusts a counter by hand.
 pub(super) struct Change<'c, 'a> {
     pub(super) pages: &'c mut PagesLock<'a>,
     account: Account<'c>,
@@ -32,11 +32,11 @@ impl<'c, 'a> Change<'c, 'a> {
         &mut self.pages.frames
     }
 
-    /// Promises as many of `pages` as there is room for; with fewer, says why.
+    /// Reserves as many of `pages` as there is room for; with fewer, returns the reason.
     pub(super) fn reserve_up_to(&mut self, pages: u64) -> (u64, Option<Errno>) {
         match self.reservation.grow(pages) {
             Ok(()) => return (pages, None),
-            // That was the one there is to ask for.
+            // One page is the least to ask for.
             Err(errno) if pages == 1 => return (0, Some(errno)),
             Err(_) => {}
         }
@@ -53,7 +53,7 @@ impl Drop for Change<'_, '_> {
     fn drop(&mut self) {
         self.pages.frames.normalise();
         let after = self.pages.held();
-        self.account.stats.settle(self.before, after);
+        self.account.stats.update(self.before, after);
         self.reservation.take_back(self.before.pages);
         self.reservation.place(after.pages);
     }
@@ -61,13 +61,13 @@ impl Drop for Change<'_, '_> {
 
 impl PagesLock<'_> {
     /// A bit for each page of a group that takes space and has no frame.
-    pub(super) fn apart_mask(&self, group: u64) -> u64 {
+    pub(super) fn unframed_mask(&self, group: u64) -> u64 {
         self.frames
             .side()
             .map_or(0, |unwritten| unwritten.mask(group))
     }
 
-    /// How many pages of `pages` are held, framed or not.
+    /// How many pages of `pages` take space, framed or not.
     pub(super) fn count_in(&self, pages: &Range<u64>) -> u64 {
         if pages.is_empty() {
             return 0;
@@ -77,21 +77,21 @@ impl PagesLock<'_> {
             + unwritten.map_or(0, |unwritten| unwritten.count_in(pages.clone()))
     }
 
-    /// Says that `pages` are neither unwritten nor absent (any more).
-    pub(super) fn remove_apart(&mut self, pages: Range<u64>) {
+    /// Removes `pages` from the unwritten and absent ones.
+    pub(super) fn remove_unframed(&mut self, pages: Range<u64>) {
         if self.frames.side().is_some() {
             self.frames
                 .with_side(|unwritten| unwritten.remove(pages), Unwritten::pages);
         }
     }
 
-    /// Makes holes of `pages`.
+    /// Turns `pages` into holes.
     pub(super) fn remove(&mut self, pages: Range<u64>) {
         self.frames.remove(pages.clone());
-        self.remove_apart(pages);
+        self.remove_unframed(pages);
     }
 
-    /// Moves every page from `from` on by `delta`. None may leave the file's range or land on a
+    /// Moves every page from `from` on by `delta`. None may leave the file's range or arrive at a
     /// page that stays: the caller has removed those.
     pub(super) fn shift(&mut self, from: u64, delta: i64) {
         self.frames.shift(from, delta);
@@ -118,10 +118,10 @@ impl PagesLock<'_> {
         }
     }
 
-    /// Zeroes part of a page, if it has a frame. (The bytes of an absent one are not here.)
+    /// Zeroes part of a page, if it has a frame. (The bytes of an absent page are not here.)
     pub(super) fn zero_in_page(&mut self, page: u64, bytes: Range<usize>) {
         let Some(stored) = self.frames.get(page) else {
-            self.change_absent(page..page + 1);
+            self.change_unloaded(page..page + 1);
             return;
         };
         let old = stored.bytes();
@@ -138,8 +138,8 @@ impl PagesLock<'_> {
         self.frames.put(page, frame);
     }
 
-    /// Drops everything from `new_size` on: pages behind it become holes, the rest of its last
-    /// page becomes zero. Costs what is held there, not what it spans.
+    /// Drops everything from `new_size` on: later pages become holes, and the rest of its last page
+    /// becomes zero. The cost is that of what is held there, not of the range.
     pub fn truncate(&mut self, new_size: u64, account: Account<'_>) {
         if self.is_empty() {
             return;
@@ -160,7 +160,7 @@ impl PagesLock<'_> {
         }
     }
 
-    /// Cuts the one frame of a small file to `len` bytes, and to the smallest class for them.
+    /// Cuts the one frame of a small file to `len` bytes, in the smallest class for them.
     fn shrink_small(&mut self, len: usize) {
         let Some(stored) = self.frames.get(0) else {
             return;
@@ -174,12 +174,12 @@ impl PagesLock<'_> {
         }
     }
 
-    /// Drops everything and settles the account: then the value may be dropped, or used again.
+    /// Drops everything and charges the account: then the value may be dropped, or used again.
     pub fn clear(&mut self, account: Account<'_>) {
         if self.is_empty() {
             return;
         }
-        self.change_absent(0..PAGE_END);
+        self.change_unloaded(0..PAGE_END);
         let mut change = Change::new(self, account);
         change.frames().clear();
     }

@@ -1,4 +1,4 @@
-//! Copying from file to file without a trip through a caller's buffer.
+//! Copying from file to file without a caller's buffer.
 
 use super::PagesLock;
 use super::pieces::Piece;
@@ -6,17 +6,17 @@ use crate::account::Account;
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_types::{Errno, Result};
 
-/// What [`PagesLock::copy_within`] carries at a time: one chunk.
+/// Bytes that [`PagesLock::copy_within`] copies at a time: one group of pages.
 const STEP: usize = 256 << 10;
 
 impl PagesLock<'_> {
-    /// Copies `len` bytes of `source` at `from` to `to` and returns the bytes copied: fewer when
-    /// space ran out on the way. What is a hole in the source becomes one here, as far as it
-    /// covers whole pages. The owner bounds `len` by the source's size, and raises this file's; of
-    /// neither range a page is absent.
+    /// Copies `len` bytes of `source` at `from` to `to` and returns the bytes copied, which are
+    /// fewer when space runs out. A hole in the source becomes one here, as far as it covers whole
+    /// pages. The owner bounds `len` by the source's size, and raises this file's size. No page of
+    /// either range is absent.
     ///
     /// # Errors
-    /// If nothing could be copied: `EFBIG` at [`MAX_SIZE`], or what the space said (`ENOSPC`).
+    /// If nothing could be copied: `EFBIG` at [`MAX_SIZE`], or that of the space (`ENOSPC`).
     pub fn copy_range(
         &mut self,
         to: u64,
@@ -27,7 +27,8 @@ impl PagesLock<'_> {
     ) -> Result<u64> {
         let len = copy_len(to, from, len)?;
         let mut done = 0;
-        // Zeros are gathered until data follows: a hole of several chunks is one hole.
+        // Zeros are collected until data follows, so that a hole of several groups becomes one
+        // hole.
         let mut zeros = 0;
         for piece in source.pieces(from, from + len) {
             let Piece::Data(data) = piece else {
@@ -51,8 +52,9 @@ impl PagesLock<'_> {
         Ok(done + zeros)
     }
 
-    /// [`copy_range`](Self::copy_range) within one file; the ranges must not overlap (the owner
-    /// answers `EINVAL`), nor is a page of either absent. Holes of the source are those that it had before the copy.
+    /// As [`copy_range`](Self::copy_range) within one file. The ranges must not overlap (the owner
+    /// returns `EINVAL`), and no page of either is absent. Holes are those of the source before the
+    /// copy.
     ///
     /// # Errors
     /// Those of `copy_range`.
@@ -94,9 +96,9 @@ impl PagesLock<'_> {
         Ok(done)
     }
 
-    /// Where the data of a source that is `from..end` of this very file ends: before the page of
-    /// its last byte if that one has no frame now. The copy may begin in that page and give it
-    /// one, and must not take the zeros of this frame for data.
+    /// The end of the data in the source `from..end` of this file. It is before the page of the
+    /// last byte if that has no frame now. The copy may begin in that page and give it a frame,
+    /// with zeros that are not data.
     fn source_data_end(&self, from: u64, end: u64) -> u64 {
         let last_page = end.saturating_sub(1) / PAGE_SIZE as u64 * PAGE_SIZE as u64;
         match self.seek_data(last_page, end) {

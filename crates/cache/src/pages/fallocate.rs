@@ -23,7 +23,7 @@ impl Span {
         let start = offset.min(MAX_SIZE);
         let mut end = offset.saturating_add(len).min(MAX_SIZE);
         if end == MAX_SIZE {
-            // No byte can be behind it: the last page counts as covered.
+            // No byte can follow: the last page counts as covered.
             end = PAGE_END << PAGE_SHIFT;
         }
         let page = PAGE_SIZE as u64;
@@ -63,11 +63,11 @@ fn aligned(offset: u64, len: u64) -> Result<(Range<u64>, i64)> {
 }
 
 impl PagesLock<'_> {
-    /// Allocates every page that `len` bytes from `offset` on touch: holes become unwritten. All
-    /// or nothing. The cost does not depend on the length, only on what is framed there.
+    /// Allocates every page that `len` bytes from `offset` on touch: holes become unwritten. All or
+    /// nothing. The cost depends only on the frames there, not on the length.
     ///
     /// # Errors
-    /// What the space said (`ENOSPC`); nothing has changed then.
+    /// Those of the space (`ENOSPC`); nothing has changed then.
     pub fn allocate(&mut self, offset: u64, len: u64, account: Account<'_>) -> Result<()> {
         let touched = Span::new(offset, len).touched;
         let mut change = Change::new(self, account);
@@ -75,7 +75,7 @@ impl PagesLock<'_> {
     }
 
     /// Makes `len` bytes from `offset` on read as zeros and gives their space back: pages covered
-    /// wholly become holes, the others are zeroed in place.
+    /// wholly become holes, the others are zeroed in part.
     pub fn punch(&mut self, offset: u64, len: u64, account: Account<'_>) {
         let span = Span::new(offset, len);
         if self.is_empty() || span.bytes.is_empty() {
@@ -86,11 +86,11 @@ impl PagesLock<'_> {
         change.pages.remove(span.whole);
     }
 
-    /// Makes `len` bytes from `offset` on read as zeros and allocates their space: pages covered
-    /// wholly become unwritten, and so do holes at the edges; the others are zeroed in place.
+    /// Makes `len` bytes from `offset` on read as zeros and allocates their space. Pages covered
+    /// wholly become unwritten, and so do holes at the edges. The other pages are zeroed in part.
     ///
     /// # Errors
-    /// What the space said (`ENOSPC`); nothing has changed then.
+    /// Those of the space (`ENOSPC`); nothing has changed then.
     pub fn zero(&mut self, offset: u64, len: u64, account: Account<'_>) -> Result<()> {
         let span = Span::new(offset, len);
         if span.bytes.is_empty() {
@@ -104,7 +104,7 @@ impl PagesLock<'_> {
         Ok(())
     }
 
-    /// Removes `len` bytes at `offset`; what follows moves down.
+    /// Removes `len` bytes at `offset`; the bytes after them move down.
     ///
     /// # Errors
     /// `EINVAL` unless both are multiples of the page size, `EFBIG` past [`MAX_SIZE`].
@@ -116,9 +116,9 @@ impl PagesLock<'_> {
         Ok(())
     }
 
-    /// Opens a hole of `len` bytes at `offset`; what was there moves up. Pages that would
-    /// end up past [`MAX_SIZE`] (they can only be allocated ones behind the end of the file, if
-    /// the owner has checked the size) are given back.
+    /// Inserts a hole of `len` bytes at `offset`; the bytes from there on move up. Pages that would
+    /// move past [`MAX_SIZE`] are given back. If the owner has checked the size, they are allocated
+    /// pages after the end.
     ///
     /// # Errors
     /// `EINVAL` unless both are multiples of the page size, `EFBIG` past [`MAX_SIZE`].

@@ -1,12 +1,12 @@
-//! Pages on their way into memory.
+//! Absent pages that are being read into memory.
 //!
-//! A thread that reads absent pages from elsewhere does so without the lock. Under the lock it
-//! begins a [`Flight`] for them, gives the lock back and reads; then it takes the lock again, and
-//! [lands](PagesLock::land) what is left of the flight. Others that need one of these pages wait
-//! for the flight, with nothing locked.
+//! A thread that reads absent pages from a store does so without the lock. Under the lock it begins
+//! a [`Flight`] for them, drops the lock and reads. Then it takes the lock again, and
+//! [lands](PagesLock::land) what is left of the flight. Other threads that need one of these pages
+//! wait for the flight, without a lock.
 //!
-//! *Invariants.* A page in flight is absent. No page is in two flights that bring pages. A page
-//! leaves its flights when it is changed, or is no longer absent; so what lands is what was read.
+//! *Invariants.* A page in flight is absent. No page is in two flights that fill pages. A page
+//! leaves its flights when it changes, or is no longer absent; so what lands is what was read.
 //!
 //! *Locking.* Flights begin, land and lose pages under the lock of the pages. The state of a flight
 //! is a leaf below that.
@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One read of what is not in memory, by a thread that does not hold the lock of the pages.
+/// One read of absent pages, by a thread that does not hold the lock of the pages.
 #[derive(Debug, Default)]
 pub struct Flight {
     state: Mutex<State>,
@@ -26,32 +26,32 @@ pub struct Flight {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// How often it lost something.
+    /// How often it lost pages.
     cuts: u32,
-    /// It has ended, and how.
+    /// Its result, once it has ended.
     end: Option<Result<()>>,
 }
 
 impl Flight {
-    /// It lost something: what is read of that is not to be used, and those that wait look again.
+    /// It lost pages: their bytes must not be used, and waiters look again.
     pub fn cut(&self) {
         self.state.lock().cuts += 1;
         self.changed.notify_all();
     }
 
-    /// Did it lose anything?
+    /// Has it lost pages?
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.state.lock().cuts > 0
     }
 
-    /// How often it lost something so far; for [`wait`](Self::wait), under the lock of the pages.
+    /// How often it lost pages so far; for [`wait`](Self::wait), under the lock of the pages.
     #[must_use]
     pub fn cuts(&self) -> u32 {
         self.state.lock().cuts
     }
 
-    /// It ends; the first end counts. An error is what those that wait for it get.
+    /// Ends it; the first end counts. Waiters get the error.
     pub fn end(&self, end: Result<()>) {
         self.state.lock().end.get_or_insert(end);
         self.changed.notify_all();
@@ -63,8 +63,8 @@ impl Flight {
         self.state.lock().end.is_some()
     }
 
-    /// Waits until it has ended, or has lost something since there were so many `cuts`. The caller
-    /// looks again then.
+    /// Waits until it has ended, or has lost pages since there were `cuts` losses. The caller then
+    /// looks again.
     ///
     /// # Errors
     /// The error that it ended with.
@@ -82,11 +82,11 @@ impl Flight {
     }
 }
 
-/// Some pages that are not in memory.
+/// Absent pages.
 #[derive(Debug)]
 pub enum Missing {
-    /// They are absent and not in flight.
-    Absent(Range<u64>),
+    /// They are not in flight.
+    Unloaded(Range<u64>),
     /// Another thread reads the first of them. The number is for [`Flight::wait`].
     InFlight(Arc<Flight>, u32),
 }
@@ -96,7 +96,7 @@ pub enum Missing {
 struct Entry {
     pages: Range<u64>,
     flight: Arc<Flight>,
-    /// Do the pages come into memory? Else it only has to be known whether they change.
+    /// Are the pages filled? Otherwise the reader only has to know whether they change.
     brings: bool,
 }
 
@@ -111,7 +111,7 @@ impl Entry {
 pub(super) struct Flights(Vec<Entry>);
 
 impl Flights {
-    /// Takes pages out of the flights that they are in.
+    /// Takes pages out of their flights.
     pub(super) fn cut(&mut self, pages: &Range<u64>) {
         if !self.0.is_empty() {
             self.cut_now(pages);
@@ -141,7 +141,7 @@ impl Flights {
     }
 
     fn add(&mut self, pages: Range<u64>, flight: &Arc<Flight>, brings: bool) {
-        // Of a thread that panicked.
+        // Entries of a thread that panicked.
         self.0.retain(|entry| !entry.flight.is_over());
         self.0.push(Entry {
             pages,
@@ -150,7 +150,7 @@ impl Flights {
         });
     }
 
-    /// The pages that are left of a flight, which is over.
+    /// Removes a flight that is over; returns the pages that are left of it.
     fn take(&mut self, flight: &Arc<Flight>) -> Vec<Range<u64>> {
         let of_it = |entry: &mut Entry| Arc::ptr_eq(&entry.flight, flight);
         let taken = self.0.extract_if(.., of_it);
@@ -159,7 +159,7 @@ impl Flights {
         left
     }
 
-    /// The flight that brings a page.
+    /// The flight that fills a page.
     fn of(&self, page: u64) -> Option<&Arc<Flight>> {
         let found = self
             .0
@@ -184,35 +184,38 @@ impl Drop for Flights {
 }
 
 impl PagesLock<'_> {
-    /// The first of these pages that is not in memory; if it is not in flight, those that follow and
-    /// are absent and not in flight either.
+    /// The first of these pages that is absent. If it is not in flight, the run of absent pages
+    /// from there on that are not in flight either.
     #[must_use]
     pub fn next_missing(&self, pages: Range<u64>) -> Option<Missing> {
         let unwritten = self.frames.side()?;
-        let absent = unwritten.next_absent(pages)?;
-        if let Some(flight) = unwritten.flights.of(absent.start) {
+        let unloaded = unwritten.next_unloaded(pages)?;
+        if let Some(flight) = unwritten.flights.of(unloaded.start) {
             let cuts = flight.cuts();
             return Some(Missing::InFlight(Arc::clone(flight), cuts));
         }
-        let end = unwritten.flights.first_in(&absent).unwrap_or(absent.end);
-        Some(Missing::Absent(absent.start..end))
+        let end = unwritten
+            .flights
+            .first_in(&unloaded)
+            .unwrap_or(unloaded.end);
+        Some(Missing::Unloaded(unloaded.start..end))
     }
 
-    /// Is a page on its way into memory?
+    /// Is a page being filled?
     #[must_use]
     pub fn is_in_flight(&self, page: u64) -> bool {
         let unwritten = self.frames.side();
         unwritten.is_some_and(|unwritten| unwritten.flights.of(page).is_some())
     }
 
-    /// Begins a flight that brings these pages, all of which are absent and not in flight.
+    /// Begins a flight that fills these pages, all of which are absent and not in flight.
     #[must_use]
     pub fn depart(&mut self, pages: Range<u64>) -> Arc<Flight> {
         self.begin_flight(std::iter::once(pages), true)
     }
 
-    /// Begins a flight for a reader of these pages that does not bring them: it is
-    /// [cut](Flight::is_cut) when one of them changes, or comes.
+    /// Begins a flight for a reader of these pages that does not fill them: it is
+    /// [cut](Flight::is_cut) when one of them changes, or is filled.
     #[must_use]
     pub fn watch(&mut self, pages: impl Iterator<Item = Range<u64>>) -> Arc<Flight> {
         self.begin_flight(pages, false)
@@ -226,7 +229,7 @@ impl PagesLock<'_> {
         let flight = Arc::default();
         let begin = |unwritten: &mut Unwritten| {
             for pages in pages {
-                debug_assert_eq!(unwritten.next_absent(pages.clone()), Some(pages.clone()));
+                debug_assert_eq!(unwritten.next_unloaded(pages.clone()), Some(pages.clone()));
                 unwritten.flights.add(pages, &flight, brings);
             }
         };
@@ -234,9 +237,8 @@ impl PagesLock<'_> {
         flight
     }
 
-    /// Ends the part of a flight that concerns the pages, and returns those that are left of it:
-    /// they are absent still, and what was read of them may be [brought](Self::populate). Those that
-    /// wait are told by [`Flight::end`].
+    /// Removes a flight, and returns the pages that are left of it. They are still absent, and may
+    /// be [filled](Self::populate) with what was read. [`Flight::end`] wakes the waiters.
     pub fn land(&mut self, flight: &Arc<Flight>) -> Vec<Range<u64>> {
         if self.frames.side().is_none() {
             return Vec::new();
@@ -245,17 +247,17 @@ impl PagesLock<'_> {
         self.frames.with_side(take, Unwritten::pages)
     }
 
-    /// Says that absent pages change where their bytes are: what is being read of them is not used.
-    pub fn change_absent(&mut self, pages: Range<u64>) {
+    /// Notes that absent pages change in the store: a read of them that is under way is not used.
+    pub fn change_unloaded(&mut self, pages: Range<u64>) {
         if self.frames.side().is_some() {
             let cut = |unwritten: &mut Unwritten| unwritten.flights.cut(&pages);
             self.frames.with_side(cut, Unwritten::pages);
         }
     }
 
-    /// How many pages directly before this one are in memory or on their way, counted up to `most`.
+    /// How many pages directly before this one are in memory or being filled; at most `most`.
     #[must_use]
-    pub fn coming_before(&self, page: u64, most: u64) -> u64 {
+    pub fn resident_before(&self, page: u64, most: u64) -> u64 {
         let mut at = page;
         let floor = page.saturating_sub(most);
         while at > floor && (self.frames.get(at - 1).is_some() || self.is_in_flight(at - 1)) {
@@ -276,7 +278,7 @@ mod tests {
 
     const PAGE: u64 = PAGE_SIZE as u64;
 
-    /// Does something to a file whose pages 0 to 99 are absent, and 10 to 19 of them in flight.
+    /// Calls `change` for a file with absent pages 0 to 99, of which 10 to 19 are in flight.
     fn left_after(change: impl FnOnce(&mut PagesLock<'_>, Account<'_>)) -> Vec<Range<u64>> {
         let (space, stats) = (SpacePool::new(None), CacheStats::new());
         let account = Account {
@@ -285,7 +287,7 @@ mod tests {
         };
         let file = Pages::new();
         let mut pages = file.lock();
-        pages.put_aside(0..100, account).unwrap();
+        pages.mark_unloaded(0..100, account).unwrap();
         let flight = pages.depart(10..20);
         change(&mut pages, account);
         let left = pages.land(&flight);
@@ -318,7 +320,7 @@ mod tests {
         assert_eq!(left, from_ref(&(10..12)));
         let left = left_after(|pages, account| pages.zero(0, 11 * PAGE, account).unwrap());
         assert_eq!(left, from_ref(&(11..20)));
-        // What went and came meanwhile is not what was read.
+        // A page that was written and forgotten meanwhile is not what was read.
         let left = left_after(|pages, account| {
             pages.write(12 * PAGE, &page, account).unwrap();
             pages.forget(12..13, account);
@@ -333,11 +335,11 @@ mod tests {
     fn others_find_what_is_in_flight_and_wait_for_its_end() {
         left_after(|pages, _| {
             let missing = pages.next_missing(5..100).unwrap();
-            assert!(matches!(missing, Missing::Absent(run) if run == (5..10)));
+            assert!(matches!(missing, Missing::Unloaded(run) if run == (5..10)));
             let Some(Missing::InFlight(flight, cuts)) = pages.next_missing(10..100) else {
                 panic!("not in flight");
             };
-            assert_eq!(pages.coming_before(20, 100), 10);
+            assert_eq!(pages.resident_before(20, 100), 10);
             thread::scope(|scope| {
                 let waiting = scope.spawn(|| flight.wait(cuts));
                 flight.end(Err(Errno::EIO));
@@ -345,7 +347,7 @@ mod tests {
             });
             // It is over, though its pages have not landed: its thread may have panicked.
             let missing = pages.next_missing(10..100).unwrap();
-            assert!(matches!(missing, Missing::Absent(run) if run == (10..100)));
+            assert!(matches!(missing, Missing::Unloaded(run) if run == (10..100)));
         });
     }
 

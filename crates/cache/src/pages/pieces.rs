@@ -5,17 +5,17 @@ use crate::{MAX_SIZE, PAGE_SIZE};
 use std::fmt;
 use std::iter::FusedIterator;
 
-/// A stretch of a file's content.
+/// A piece of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// Bytes in memory, all in one page.
     Data(&'a [u8]),
-    /// So many zero bytes, of a hole or of unwritten pages.
+    /// That many zero bytes, of a hole or of unwritten pages.
     Zero(u64),
 }
 
 impl Piece<'_> {
-    /// Its length in bytes; never 0 for a piece that [`Pieces`] gives.
+    /// Its length in bytes; never 0 for a piece of [`Pieces`].
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
@@ -31,8 +31,8 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces of a range of a file, in order and without gaps: data within one page each, and
-/// zeros, be they of holes, of unwritten pages or behind what a page was filled with.
+/// The pieces of a range of a file, in order and without gaps. Data pieces lie within one page
+/// each. The others are zeros, of holes, of unwritten pages or after the filled bytes of a page.
 pub struct Pieces<'a> {
     frames: &'a FramesLock<'a, Unwritten>,
     at: u64,
@@ -40,11 +40,11 @@ pub struct Pieces<'a> {
 }
 
 impl PagesLock<'_> {
-    /// The content from `offset` up to `end`, piece by piece, without copying. None of it is absent.
+    /// The content from `offset` to `end`, piece by piece, without copying. None of it is absent.
     #[must_use]
     pub fn pieces(&self, offset: u64, end: u64) -> Pieces<'_> {
         debug_assert!(
-            self.next_absent(offset >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE as u64))
+            self.next_unloaded(offset >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE as u64))
                 .is_none(),
             "absent pages are read"
         );

@@ -1,8 +1,8 @@
 //! Reading: without the lock, and under it.
 //!
-//! A read collects the frames it needs, then the size, and then asks whether all that was one
-//! state; only then it copies, because frames do not change. So what can make it try again is a
-//! change within the few nanoseconds of collecting, and nothing is copied in vain.
+//! A read collects the frames that it needs, then the size, and then checks that all of that was
+//! one state. Only then it copies, because frames do not change. So only a change within the few
+//! nanoseconds of collecting makes it retry, and nothing is copied in vain.
 
 use super::pieces::Piece;
 use super::{Pages, PagesLock};
@@ -11,10 +11,9 @@ use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::epoch::{self, Guard};
 use std::fmt;
 use std::io::IoSliceMut;
-use std::sync::atomic::AtomicU64;
 
-/// Changes came in the way of a read each time it was tried, or it met a page that may be absent:
-/// read under the lock instead.
+/// Changes interfered with each try of a read, or it found a page that may be absent: read under
+/// the lock instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contended;
 
@@ -32,7 +31,7 @@ type InPage<'g> = (Option<&'g [u8]>, usize);
 /// Tries before a read gives up.
 const TRIES: u32 = 6;
 
-/// What `look` sees, if it sees one state of the pages within a few tries.
+/// The result of `look`, if it sees one state of the pages within a few tries.
 pub(super) fn tried<T>(look: impl Fn() -> Option<T>) -> Result<T, Contended> {
     for _ in 0..TRIES {
         if let Some(seen) = look() {
@@ -43,21 +42,21 @@ pub(super) fn tried<T>(look: impl Fn() -> Option<T>) -> Result<T, Contended> {
     Err(Contended)
 }
 
-/// Frames that a read collects without memory of its own: 32 KiB at any offset.
+/// Frames that a read collects without heap memory: 32 KiB at any offset.
 const FEW: usize = 9;
 
 impl Pages {
-    /// Reads into `buf` from `offset` on, without a lock; returns the bytes read: fewer than asked
-    /// for only at the end of the file. Holes read as zeros. Bytes and size are those of one
-    /// moment between call and return. Of `buf` only the bytes read are written.
+    /// Reads into `buf` from `offset` on, without a lock. Returns the bytes read, which are fewer
+    /// than asked for only at the end of the file. Holes read as zeros. Bytes and size are those of
+    /// one moment between call and return. Only the bytes read are written to `buf`.
     ///
-    /// `size` loads the size of the file, and `whole` whether no page is absent, which the owner changes
-    /// as the size, under the lock after a beginning; both may be called more than once, and must not
-    /// wait for anything.
+    /// `size` loads the size of the file, and `whole` whether no page is absent. The owner changes
+    /// both under the lock after `begin`. Both may be called more than once, and must not wait for
+    /// anything.
     ///
     /// # Errors
-    /// [`Contended`] if changes came in between, which [`PagesLock::read`] does not mind, or if a page
-    /// may be absent.
+    /// [`Contended`] if changes came in between, or a page may be absent; [`PagesLock::read`] works
+    /// in these cases.
     #[inline]
     pub fn read_with(
         &self,
@@ -66,16 +65,14 @@ impl Pages {
         size: impl Fn() -> u64,
         whole: impl Fn() -> bool,
     ) -> Result<usize, Contended> {
+        if self.read_inside(offset, buf) {
+            return Ok(buf.len());
+        }
         let guard = epoch::pin();
         let at = offset as usize % PAGE_SIZE;
         if at + buf.len() > PAGE_SIZE {
             let bufs = &mut [IoSliceMut::new(buf)];
             return self.read_vectored_under(&guard, offset, bufs, size, whole);
-        }
-        // A page that is not there may be elsewhere.
-        if let Some(Some(frame)) = self.frames.find_inside(offset >> PAGE_SHIFT, &guard) {
-            copy_out(frame, at, buf);
-            return Ok(buf.len());
         }
         for _ in 0..TRIES {
             if let Some(seen) = self.one(&guard, offset, buf.len(), &size, &whole) {
@@ -88,35 +85,29 @@ impl Pages {
         Err(Contended)
     }
 
-    /// Reads bytes that lie within one page, if it is in memory and known to lie wholly before the end, and
-    /// nothing else stands in the way. Else it reads nothing: there are other ways.
+    /// Reads bytes that lie within one page, if the page is in memory, known to lie wholly before
+    /// the end and not changing, and its use need not be [noted](Self::touch). Otherwise returns
+    /// `false` and reads nothing.
     ///
-    /// Not even the size of the file is asked for: writers of other pages change it, or what is
-    /// beside it.
-    #[inline(always)]
+    /// The size of the file is not loaded: writers of other pages change it, or its neighbours.
+    #[inline]
     #[must_use]
     pub fn read_inside(&self, offset: u64, buf: &mut [u8]) -> bool {
         let at = offset as usize % PAGE_SIZE;
-        self.frames.copy_inside(offset >> PAGE_SHIFT, at, buf)
+        if at + buf.len() > PAGE_SIZE {
+            return false;
+        }
+        let guard = epoch::pin();
+        // A page without a frame may be absent.
+        let found = self.frames.find_inside(offset >> PAGE_SHIFT, &guard);
+        found.flatten().is_some_and(|frame| {
+            copy_out(frame, at, buf);
+            true
+        })
     }
 
-    /// Has it, as far as is known without a lock, one page at most? Then [`read_alone`](Self::read_alone), else
-    /// [`read_inside`](Self::read_inside) is worth trying.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_small(&self) -> bool {
-        self.frames.is_small()
-    }
-
-    /// Reads bytes of a file that has one page only, in memory, and all of them before its end, which `size` is.
-    /// Else it reads nothing.
-    #[inline(always)]
-    #[must_use]
-    pub fn read_alone(&self, offset: u64, buf: &mut [u8], size: &AtomicU64) -> bool {
-        offset < PAGE_SIZE as u64 && self.frames.copy_alone(offset as usize, buf, size)
-    }
-
-    /// [`read_with`](Self::read_with) into several buffers in turn, all from one state, for a caller that is pinned.
+    /// As [`read_with`](Self::read_with), into several buffers in turn, all from one state, for a
+    /// caller that is pinned.
     ///
     /// # Errors
     /// Those of `read_with`.
@@ -137,7 +128,7 @@ impl Pages {
             let frames = if at as u64 + wanted <= (FEW * PAGE_SIZE) as u64 {
                 &mut few[..]
             } else {
-                // Should the file grow until the size is loaded again, then that is too few.
+                // If the file grows before the size is loaded again, that may be too few.
                 let len = size().saturating_sub(offset).min(wanted) as usize;
                 many.resize((at + len).div_ceil(PAGE_SIZE), None);
                 &mut many[..]
@@ -152,7 +143,7 @@ impl Pages {
         Err(Contended)
     }
 
-    /// The frame for a read within one page, and the bytes to read.
+    /// The frame for a read within one page, and the number of bytes to read.
     #[inline]
     fn one<'g>(
         &'g self,
@@ -171,7 +162,7 @@ impl Pages {
         snapshot.holds().then_some(Ok((frame, len)))
     }
 
-    /// Collects the frames for a read of several pages, and the bytes to read.
+    /// Collects the frames for a read of several pages; returns the number of bytes to read.
     fn several<'g>(
         &'g self,
         guard: &'g Guard,
@@ -193,7 +184,7 @@ impl Pages {
     }
 }
 
-/// Copies `len` bytes from byte `at` of the first frame on into buffers that have room for them.
+/// Copies `len` bytes from byte `at` of the first frame on into buffers with room for them.
 fn scatter(frames: &[Option<&[u8]>], at: usize, len: usize, bufs: &mut [IoSliceMut<'_>]) {
     let (mut at, end) = (at, at + len);
     for buf in bufs {
@@ -208,7 +199,7 @@ fn scatter(frames: &[Option<&[u8]>], at: usize, len: usize, bufs: &mut [IoSliceM
     }
 }
 
-/// Copies from byte `at` of a page on, as far as `buf` goes.
+/// Copies from byte `at` of a page on, up to the length of `buf`.
 #[inline]
 fn copy_out(frame: &[u8], at: usize, buf: &mut [u8]) {
     match frame.get(at..at + buf.len()) {
@@ -217,7 +208,7 @@ fn copy_out(frame: &[u8], at: usize, buf: &mut [u8]) {
     }
 }
 
-/// Copies what there is, and puts zeros behind it.
+/// Copies the filled bytes, and zeros after them.
 #[inline(never)]
 fn copy_and_fill(filled: &[u8], buf: &mut [u8]) {
     let (data, zeros) = buf.split_at_mut(filled.len());
@@ -226,8 +217,9 @@ fn copy_and_fill(filled: &[u8], buf: &mut [u8]) {
 }
 
 impl PagesLock<'_> {
-    /// Reads into `buf` from `offset` on, for a file of `size` bytes; returns the bytes read:
-    /// fewer than asked for only at the end of the file. Holes read as zeros. None of it is absent.
+    /// Reads into `buf` from `offset` on, for a file of `size` bytes. Returns the bytes read, which
+    /// are fewer than asked for only at the end of the file. Holes read as zeros. No page read is
+    /// absent.
     #[must_use]
     pub fn read(&self, offset: u64, buf: &mut [u8], size: u64) -> usize {
         let len = size.saturating_sub(offset).min(buf.len() as u64);

@@ -1,82 +1,82 @@
-//! Pages that take space and have no frame, kept beside the frames for the writer.
+//! Pages that take space without a frame, kept beside the frames for the writer.
 
 use super::flight::Flights;
 use crate::page_set::PageSet;
 use std::ops::Range;
 
-/// Pages without a frame that are no holes.
+/// Pages without a frame that are not holes.
 ///
 /// *Invariants.* No page is in both sets, and none has a frame.
 #[derive(Debug, Default)]
 pub(super) struct Unwritten {
     /// Allocated, and never written: they read as zeros.
     unwritten: PageSet,
-    /// Their bytes are not in memory: the owner can bring them.
-    absent: PageSet,
-    /// Absent pages that are being read.
+    /// The owner can fill them with their bytes.
+    unloaded: PageSet,
+    /// Reads of absent pages that are under way.
     pub(super) flights: Flights,
 }
 
 impl Unwritten {
-    /// How many there are.
+    /// How many pages there are.
     pub(super) fn pages(&self) -> u64 {
-        self.unwritten.pages() + self.absent.pages()
+        self.unwritten.pages() + self.unloaded.pages()
     }
 
     /// How many of them are absent.
-    pub(super) fn absent_pages(&self) -> u64 {
-        self.absent.pages()
+    pub(super) fn unloaded_pages(&self) -> u64 {
+        self.unloaded.pages()
     }
 
-    /// The entries that they take.
+    /// The number of entries, which is their cost.
     pub(super) fn entries(&self) -> u64 {
-        self.unwritten.entries() + self.absent.entries()
+        self.unwritten.entries() + self.unloaded.entries()
     }
 
-    /// A bit for each page of a group that is one of them.
+    /// A bit for each page of a group that is unwritten or absent.
     pub(super) fn mask(&self, group: u64) -> u64 {
-        self.unwritten.mask(group) | self.absent.mask(group)
+        self.unwritten.mask(group) | self.unloaded.mask(group)
     }
 
-    /// How many of these pages are among them.
+    /// How many of `pages` are unwritten or absent.
     pub(super) fn count_in(&self, pages: Range<u64>) -> u64 {
-        self.unwritten.count_in(pages.clone()) + self.absent.count_in(pages)
+        self.unwritten.count_in(pages.clone()) + self.unloaded.count_in(pages)
     }
 
-    /// The first absent pages among these that follow each other.
-    pub(super) fn next_absent(&self, pages: Range<u64>) -> Option<Range<u64>> {
-        self.absent.first_in(pages)
+    /// The first run of consecutive absent pages within `pages`.
+    pub(super) fn next_unloaded(&self, pages: Range<u64>) -> Option<Range<u64>> {
+        self.unloaded.first_in(pages)
     }
 
-    /// These are unwritten from now on, but for those that are absent.
+    /// Makes `pages` unwritten, except absent ones.
     pub(super) fn allocate(&mut self, pages: Range<u64>) {
         let mut at = pages.start;
         while at < pages.end {
-            let absent = self.absent.first_in(at..pages.end);
-            let absent = absent.unwrap_or(pages.end..pages.end);
-            self.unwritten.insert(at..absent.start);
-            at = absent.end;
+            let unloaded = self.unloaded.first_in(at..pages.end);
+            let unloaded = unloaded.unwrap_or(pages.end..pages.end);
+            self.unwritten.insert(at..unloaded.start);
+            at = unloaded.end;
         }
     }
 
-    /// These are absent from now on.
-    pub(super) fn put_aside(&mut self, pages: Range<u64>) {
+    /// Makes `pages` absent.
+    pub(super) fn mark_unloaded(&mut self, pages: Range<u64>) {
         self.flights.cut(&pages);
         self.unwritten.remove(pages.clone());
-        self.absent.insert(pages);
+        self.unloaded.insert(pages);
     }
 
-    /// These are none of them any more.
+    /// Removes `pages` from both sets.
     pub(super) fn remove(&mut self, pages: Range<u64>) {
         self.flights.cut(&pages);
         self.unwritten.remove(pages.clone());
-        self.absent.remove(pages);
+        self.unloaded.remove(pages);
     }
 
-    /// Moves them, from page `from` on, by `delta`; see [`PageSet::shift`].
+    /// Moves the pages from page `from` on by `delta`; see [`PageSet::shift`].
     pub(super) fn shift(&mut self, from: u64, delta: i64) {
         self.flights.cut(&(from..u64::MAX));
         self.unwritten.shift(from, delta);
-        self.absent.shift(from, delta);
+        self.unloaded.shift(from, delta);
     }
 }

@@ -8,19 +8,19 @@ use crate::group::{GROUP_PAGES, GROUP_SIZE, PAGE_SHIFT, bits, mask};
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_types::{Errno, Result};
 
-/// In a group with as many pages in memory, a page that is written is likely to be written on.
+/// In a group with so many pages in memory, a page that is written is likely to be written again.
 const FEW_PAGES: u32 = 7;
 
 impl PagesLock<'_> {
-    /// Writes `data` at `offset` and returns the bytes written: fewer than given when space ran
-    /// out on the way, or at [`MAX_SIZE`]. The owner raises the file's size accordingly, after
-    /// this and before dropping the lock.
+    /// Writes `data` at `offset` and returns the bytes written, which are fewer than given when
+    /// space runs out, or at [`MAX_SIZE`]. The owner raises the file's size accordingly, after this
+    /// and before dropping the lock.
     ///
-    /// Readers see it together with everything else done under this lock; if it is the only
-    /// change, [`write_alone`](Self::write_alone) lets them go on meanwhile.
+    /// Readers see it together with everything else done under this lock. If it is the only change,
+    /// [`write_alone`](Self::write_alone) does not hold them up.
     ///
     /// # Errors
-    /// If nothing could be written: `EFBIG` at `MAX_SIZE`, or what the space said (`ENOSPC`).
+    /// If nothing could be written: `EFBIG` at `MAX_SIZE`, or that of the space (`ENOSPC`).
     pub fn write(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<usize> {
         if !data.is_empty() {
             self.begin();
@@ -28,10 +28,10 @@ impl PagesLock<'_> {
         self.write_shown(offset, data, account)
     }
 
-    /// [`write`](Self::write) into a file of `size` bytes, as the only change under this lock, but
-    /// for the size and for further writes at or behind `size` (appending several pieces).
-    /// Where it can be shown with one store, within a page or behind the end, readers are not
-    /// disturbed.
+    /// As [`write`](Self::write) into a file of `size` bytes, as the only change under this lock.
+    /// The size may change too, and further writes at or after `size` may follow (an append of
+    /// several pieces). A write within a page, or after the end, needs one store only and does not
+    /// hold readers up.
     ///
     /// # Errors
     /// Those of `write`.
@@ -44,8 +44,8 @@ impl PagesLock<'_> {
     ) -> Result<usize> {
         let last = offset.saturating_add(data.len().saturating_sub(1) as u64);
         let in_one_page = offset >> PAGE_SHIFT == last >> PAGE_SHIFT;
-        // Behind the end nothing is seen before the size says so. Before it, one page is one
-        // store; but what is partly behind the end would be seen in part.
+        // Bytes after the end become visible with the size. Before it, one page is one store; but a
+        // write across the end would become visible in part.
         let at_once = offset >= size || (last < size && in_one_page);
         if !at_once && !data.is_empty() {
             self.begin();
@@ -71,22 +71,22 @@ impl PagesLock<'_> {
         Change::new(self, account).write_shown(offset, data)
     }
 
-    /// Fills more of a frame that is there, which takes no space, nor more memory: there is nothing to settle.
+    /// Fills more of a frame, which takes neither space nor memory: the account does not change.
     fn fill_in(&mut self, offset: u64, data: &[u8]) -> bool {
         let at = (offset % PAGE_SIZE as u64) as usize;
         at + data.len() <= PAGE_SIZE && self.frames.extend(offset >> PAGE_SHIFT, at, data)
     }
 
-    /// Were the bytes around those that are written brought?
+    /// Are the pages at the edges of these bytes not absent, as far as they are written in part?
     fn has_edges(&self, offset: u64, end: u64) -> bool {
         let page = PAGE_SIZE as u64;
         [offset, end].into_iter().all(|edge| {
             let at = edge >> PAGE_SHIFT;
-            edge.is_multiple_of(page) || self.next_absent(at..at + 1).is_none()
+            edge.is_multiple_of(page) || self.next_unloaded(at..at + 1).is_none()
         })
     }
 
-    /// Writes within one page. `alone`: little is written around there, and little may follow.
+    /// Writes within one page. `alone`: few pages around it are in memory, so it may stay small.
     fn write_in_page(&mut self, page: u64, at: usize, data: &[u8], alone: bool) {
         if self.frames.extend(page, at, data) {
             return;
@@ -96,7 +96,7 @@ impl PagesLock<'_> {
         let frame = match self.frames.get(page) {
             Some(stored) => {
                 let old = stored.bytes();
-                // What grows beyond its frame grows on: once it is copied.
+                // A page that outgrows its frame will grow on, so it gets a whole one.
                 let fits = end <= stored.capacity();
                 let mut frame = Frame::with_capacity(match only {
                     true => stored.capacity().max(end),
@@ -121,7 +121,7 @@ impl PagesLock<'_> {
 }
 
 impl Change<'_, '_> {
-    /// Writes group by group; short if space ran out on the way.
+    /// Writes group by group; returns early if space runs out.
     pub(super) fn write_shown(&mut self, offset: u64, data: &[u8]) -> Result<usize> {
         let mut done = 0;
         while done < data.len() {
@@ -141,14 +141,15 @@ impl Change<'_, '_> {
         Ok(done)
     }
 
-    /// Writes `data`, which must not leave the group of `offset`; short if there is no space.
+    /// Writes `data`, which must not leave the group of `offset`; returns early if there is no
+    /// space.
     fn write_in_group(&mut self, offset: u64, data: &[u8]) -> Result<usize> {
         let end = offset + data.len() as u64;
         let group = offset / GROUP_SIZE;
         let start = group * GROUP_SIZE;
         let pages = (offset - start) >> PAGE_SHIFT..(end - start).div_ceil(PAGE_SIZE as u64);
         debug_assert!(pages.end <= GROUP_PAGES);
-        let unwritten = self.pages.apart_mask(group);
+        let unwritten = self.pages.unframed_mask(group);
         let there = self.pages.frames.mask(group);
         let missing = mask(pages) & !there & !unwritten;
         let (promised, refused) = self.reserve_up_to(u64::from(missing.count_ones()));
@@ -165,13 +166,13 @@ impl Change<'_, '_> {
         self.write_pages(offset, data, there);
         if unwritten != 0 {
             let end = (offset + data.len() as u64).div_ceil(PAGE_SIZE as u64);
-            self.pages.remove_apart(offset >> PAGE_SHIFT..end);
+            self.pages.remove_unframed(offset >> PAGE_SHIFT..end);
         }
         Ok(data.len())
     }
 
-    /// Writes page by page; there is room for all of them. `there`: a bit for each page of the group that
-    /// has a frame.
+    /// Writes page by page; space is reserved for all of them. `there`: a bit for each page of the
+    /// group that has a frame.
     fn write_pages(&mut self, offset: u64, data: &[u8], there: u64) {
         let (mut offset, mut data) = (offset, data);
         while !data.is_empty() {

@@ -1,18 +1,19 @@
-//! Reclaims that are left out because those before were of no use.
+//! Reclaims that are skipped because the ones before freed nothing.
 
-/// Left out in a row, at most.
+/// The most skipped in a row.
 const WAIT_MAX: u32 = 63;
 
-/// How many of the next ones are left out: all inodes may be in use, or what is left may be what is known of files, not their bytes.
+/// How many of the next reclaims are skipped. All inodes may be in use, or the memory may be in
+/// inodes and not in pages.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     left: u32,
-    /// How many were left out the last time.
+    /// How many were skipped the last time.
     skipped: u32,
 }
 
 impl Backoff {
-    /// Is this one to be left out?
+    /// Is this one to be skipped?
     pub(super) fn skips(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left > 0

@@ -1,4 +1,4 @@
-//! Where a thread is when it frees memory: within a store it may not enter that store again.
+//! The context in which a thread frees memory: within a store it must not enter that store again.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -10,14 +10,15 @@ thread_local! {
 /// What a pass may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// Whatever is needed.
+    /// Everything.
     Anywhere,
-    /// The thread is within a store, and may hold its locks or be what others wait for: nothing that the store has to be told of.
+    /// The thread is within a store, and may hold its locks or block other threads: it may free
+    /// only what does not need the store.
     WithinStore,
 }
 
 impl Context {
-    /// Where this thread is.
+    /// The context of this thread.
     #[must_use]
     pub fn now() -> Self {
         match DEPTH.get() {
@@ -26,7 +27,7 @@ impl Context {
         }
     }
 
-    /// As the kernel's trace shows it.
+    /// Its flags, as the kernel's trace shows them.
     #[must_use]
     pub fn flags(self) -> &'static str {
         match self {
@@ -36,12 +37,12 @@ impl Context {
     }
 }
 
-/// Until it is dropped, this thread is within a store. They nest.
+/// Marks this thread as within a store until it is dropped. They nest.
 #[derive(Debug)]
 #[must_use = "it ends when it is dropped"]
 pub struct WithinStore(PhantomData<*const ()>);
 
-/// From now on this thread is within a store: what would need one is owed by those that ask for it.
+/// Marks this thread as within a store: shrinkers that need a store then defer their work.
 pub fn within_store() -> WithinStore {
     DEPTH.set(DEPTH.get() + 1);
     WithinStore(PhantomData)

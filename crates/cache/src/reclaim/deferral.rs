@@ -1,28 +1,29 @@
-//! Work of a shrinker that is owed: passes that were stopped, or had less to do than a batch, leave it to the next one.
+//! Deferred work of a shrinker: a pass that was stopped, or had less than a batch to do, leaves it
+//! to the next one.
 //!
-//! *Invariants.* A pass takes all that is owed in one exchange, so that passes beside each other do not both do it, and adds
-//! what it did not do in one exchange, so that neither loses what the other owes. What stands here is never more than the bound that was
-//! given last.
+//! *Invariants.* A pass takes all deferred work in one exchange, so concurrent passes do not do it
+//! twice. It adds what it did not do in one exchange, so no pass loses the work of another. The sum
+//! never exceeds the bound that was given last.
 
 use crate::primitive::{AtomicU64, Ordering::Relaxed};
 
-/// What one shrinker owes, in parts of objects.
+/// The deferred work of one shrinker, in parts of objects.
 #[derive(Debug)]
 pub(crate) struct Deferral(AtomicU64);
 
 impl Deferral {
-    /// Nothing is owed.
+    /// Without deferred work.
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Takes all of it: nothing is owed then.
+    /// Takes all of it.
     pub(crate) fn take(&self) -> u64 {
-        // Relaxed, here and below: it is a number, and tells nothing of any other memory.
+        // Relaxed, here and below: the number orders no other memory.
         self.0.swap(0, Relaxed)
     }
 
-    /// Adds what a pass did not do, up to so much in all; says how much is owed then.
+    /// Adds what a pass did not do, up to `most` in all; returns the sum.
     pub(crate) fn give_back(&self, rest: u64, most: u64) -> u64 {
         if rest == 0 {
             return self.owed();
@@ -37,7 +38,7 @@ impl Deferral {
         }
     }
 
-    /// What is owed now.
+    /// The deferred work.
     pub(crate) fn owed(&self) -> u64 {
         self.0.load(Relaxed)
     }

@@ -1,15 +1,18 @@
-//! Freeing what can be brought back: one way for all that can.
+//! Reclaim: one way to free everything that can be brought back.
 //!
-//! Whatever holds objects that can go registers a [`Shrinker`] for them with the process's memory
-//! ([`Memory::shrinkers`](crate::Memory::shrinkers)). A shrinker says how much there is and how much there is to be, counts its objects, and looks at as many as it is
-//! told to; how many that is follows from what is too much (`arithmetic.rs`), and what one pass could not do the next one does. The protocol and
-//! the arithmetic are those of Linux (J. Bacik's and D. Chinner's exchange of October 2016 has records of it), and so is the form in which it can be
-//! watched ([`Trace`]).
+//! An owner of such objects registers a [`Shrinker`] for them with the process's memory
+//! ([`Memory::shrinkers`](crate::Memory::shrinkers)). A shrinker reports its load and its marks,
+//! counts its objects, and scans as many as requested. That number follows from the excess
+//! (`arithmetic.rs`), and what one pass could not do is deferred to the next. The protocol and the
+//! arithmetic are those of Linux (the exchange of J. Bacik and D. Chinner of October 2016 has
+//! records of it). So is the form of its trace ([`Trace`]).
 //!
-//! *Invariants.* A shrinker frees no more than is too much, but for the rest of a batch. What is owed stays below twice the objects. [Within a
-//! store](within_store) nothing is freed that needs it, and all of it is owed.
+//! *Invariants.* A shrinker frees no more than the excess, except for the rest of a batch. Deferred
+//! work stays below twice the objects. [Within a store](within_store) nothing is freed that needs
+//! it, and all of that work is deferred.
 //!
-//! *Locking.* A reclaim begins with nothing locked. Each shrinker has its turn; its own locks lie below.
+//! *Locking.* A reclaim begins with no lock held. Each shrinker has a lock for its reclaims; locks
+//! that it takes lie below.
 
 mod arithmetic;
 mod backoff;

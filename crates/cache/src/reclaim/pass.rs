@@ -1,9 +1,11 @@
-//! One shrinker of the registry, and how much it is made to do.
+//! A registered shrinker, and how much it has to scan.
 //!
-//! A *reclaim* is as many passes as it takes until no more is held than is to be, each for twice as much as the one before. A *pass* looks at
-//! a share of the objects ([`arithmetic`](super::arithmetic)), by batches, and leaves what it did not look at to the next one.
+//! A *reclaim* is as many passes as it takes to reach the low mark, each for twice as much as the
+//! one before. A *pass* scans a share of the objects ([`arithmetic`](super::arithmetic)), in
+//! batches, and defers the rest.
 //!
-//! *Locking.* `turn` is taken with nothing locked, by threads that are nowhere within a store, or for what needs none; what shrinkers take lies below.
+//! *Locking.* `turn` is taken with no lock held, by threads outside any store, or for shrinkers
+//! that need none. Locks that shrinkers take lie below.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,19 +21,20 @@ use super::deferral::Deferral;
 use super::shrinker::{Count, Load, Request, Scan, Shrinker};
 use super::trace::{Step, Trace};
 
-/// A reclaim looks at each object so many times, about.
+/// A reclaim scans each object about so many times.
 const ROUNDS_MAX: u64 = 8;
 
-/// What came of a call for memory.
+/// The result of a call for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shrunk {
-    /// No more was held than is to be.
+    /// No more was held than the mark.
     Enough,
-    /// Nothing was looked at: another thread is at it, or the last reclaims were of no use, or it must not be done here, and is owed.
+    /// Nothing was scanned: another thread reclaims, or the last reclaims were useless, or the
+    /// context does not allow it and the work is deferred.
     Left,
-    /// As much went as was too much.
+    /// The excess was freed.
     Reached,
-    /// Not that much could go.
+    /// Less than the excess could be freed.
     Short,
 }
 
@@ -40,19 +43,19 @@ pub enum Shrunk {
 pub struct Totals {
     /// Passes.
     pub passes: u64,
-    /// Objects that were asked for.
+    /// Objects that were requested.
     pub scanned: u64,
-    /// Objects that went.
+    /// Objects that were freed.
     pub freed: u64,
-    /// Objects that are owed now.
+    /// Objects that are deferred now.
     pub deferred: u64,
     /// Time that threads spent in it.
     pub nanoseconds: u64,
-    /// That part of it which the thread spent that follows memory, and no operation.
+    /// The part of that time which the following thread spent, outside any operation.
     pub nanoseconds_followed: u64,
 }
 
-/// A shrinker that is in a registry, for as long as this is kept.
+/// A shrinker that is registered, as long as this is kept.
 pub struct Registered<S: Shrinker> {
     shrinker: S,
     owner: Weak<S::Owner>,
@@ -129,20 +132,20 @@ impl<S: Shrinker> Registered<S> {
         }
     }
 
-    /// Frees what is too much, as far as it can go. With nothing locked but what the thread holds within a store, and then what needs
-    /// the store is owed.
+    /// Frees the excess, as far as possible. Called with no lock held, or within a store; then work
+    /// that needs the store is deferred.
     pub fn shrink(&self, owner: &S::Owner) -> Shrunk {
         self.shrink_for(owner, false)
     }
 
-    /// As [`shrink`](Self::shrink). `following`: by the thread that follows memory.
+    /// As [`shrink`](Self::shrink). `following`: called by the following thread.
     fn shrink_for(&self, owner: &S::Owner, following: bool) -> Shrunk {
         let load = self.shrinker.load(owner);
         if load.held <= load.wake {
             return Shrunk::Enough;
         }
         if self.must_wait() {
-            // Not for its turn: the thread that has it may wait for this one.
+            // Does not take `turn`: its holder may wait for this thread.
             self.pass(owner, &load, load.excess(), &mut true);
             return Shrunk::Left;
         }
@@ -174,13 +177,13 @@ impl<S: Shrinker> Registered<S> {
         }
     }
 
-    /// Must nothing be freed here?
+    /// Must the work be deferred in this context?
     fn must_wait(&self) -> bool {
         self.shrinker.needs_store() && Context::now() == Context::WithinStore
     }
 
-    /// Its turn, if no other thread has it, or there is so much too much that waiting for it is in order. A thread that goes on owes nothing: the
-    /// one that is at it goes on until there is room.
+    /// Takes the shrinker's lock: `try_lock` up to `load.wait`, blocking above it. A caller that
+    /// does not get it defers nothing, because the holder goes on until the low mark.
     fn turn(&self, load: &Load) -> Option<MutexGuard<'_, Backoff>> {
         match load.held > load.wait {
             true => Some(self.turn.lock()),
@@ -188,7 +191,7 @@ impl<S: Shrinker> Registered<S> {
         }
     }
 
-    /// Passes until there is room or nothing can be had; says how much is held then.
+    /// Passes until the low mark is reached or nothing can be freed; returns the load after that.
     fn passes(&self, owner: &S::Owner, before: Load) -> Load {
         let mut wanted = before.excess();
         let (mut load, mut first, mut scanned) = (before, true, 0);
@@ -198,13 +201,14 @@ impl<S: Shrinker> Registered<S> {
             if load.is_enough() || passed.stopped || scanned / ROUNDS_MAX >= passed.items {
                 break;
             }
-            // In the end that is more than is held, and each pass looks at everything.
+            // In the end that is more than is held, so each pass scans everything.
             wanted = wanted.saturating_mul(2).max(1);
         }
         load
     }
 
-    /// One pass that wants so many bytes. `None`: there is nothing to be had. `first`: none of this reclaim has asked the shrinker yet.
+    /// One pass for `wanted` bytes. `None`: nothing can be freed. `first`: no request of this
+    /// reclaim was made yet.
     pub(super) fn pass(
         &self,
         owner: &S::Owner,
@@ -258,7 +262,7 @@ impl<S: Shrinker> Registered<S> {
             passed.freed += freed;
             rest = rest.less(objects);
             if self.shrinker.load(owner).is_enough() {
-                // What this pass was to do is done, and the rest of it repays what others left.
+                // This pass has done its own part, and the rest reduces what others deferred.
                 rest = rest.min(deferred.less(passed.scanned));
                 break;
             }
@@ -278,16 +282,16 @@ impl<S: Shrinker> Registered<S> {
         Some(passed)
     }
 
-    /// Owes so many objects more.
+    /// Defers `objects` more.
     #[cfg(test)]
     pub(super) fn owe(&self, objects: u64) {
         self.deferral.give_back(Debt::of(objects).parts(), u64::MAX);
     }
 }
 
-/// A shrinker, whatever its owner is.
+/// A shrinker with its owner type erased.
 pub(super) trait Entry: Send + Sync {
-    /// As [`Registered::shrink`], if the owner is still there, by the thread that follows memory.
+    /// As [`Registered::shrink`] on the following thread, if the owner still exists.
     fn shrink(&self);
 
     fn totals(&self) -> (&'static str, Totals);
@@ -295,7 +299,7 @@ pub(super) trait Entry: Send + Sync {
 
 impl<S: Shrinker> Entry for Registered<S> {
     fn shrink(&self) {
-        // The owner's last use may end here, and then it does with nothing locked.
+        // The last reference to the owner may be dropped here, which needs all locks free.
         if let Some(owner) = self.owner.upgrade() {
             self.shrink_for(&owner, true);
         }

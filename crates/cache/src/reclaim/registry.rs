@@ -10,12 +10,12 @@ use super::pass::{Entry, Registered, Totals};
 use super::shrinker::Shrinker;
 use super::trace::Trace;
 
-/// The shrinkers that free what is too much of a memory, in the order in which they came, and what is recorded of them.
+/// The shrinkers of a memory, in the order of registration, and their trace.
 #[derive(Default)]
 pub struct Registry {
-    /// A leaf: nothing is asked while it is held.
+    /// A leaf: nothing is called while it is held.
     entries: Mutex<Vec<Weak<dyn Entry>>>,
-    /// So many have come.
+    /// The number of shrinkers registered so far.
     count: AtomicU32,
     trace: Arc<Trace>,
 }
@@ -29,7 +29,8 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Adds a shrinker of this owner, for as long as what comes back is kept. The owner may keep it: it is not kept by it.
+    /// Registers a shrinker of `owner`, as long as the result is kept. The owner may keep it: it
+    /// holds only a weak reference to the owner.
     pub fn register<S: Shrinker>(&self, shrinker: S, owner: &Arc<S::Owner>) -> Arc<Registered<S>> {
         let number = self.count.fetch_add(1, Relaxed) + 1;
         let trace = Arc::clone(&self.trace);
@@ -40,12 +41,12 @@ impl Registry {
         registered
     }
 
-    /// Frees what is too much of each class, as the thread that follows memory does. With nothing locked.
+    /// Frees the excess of each class, on the thread that follows memory. Called with no lock held.
     pub fn shrink(&self) {
         self.live().iter().for_each(|entry| entry.shrink());
     }
 
-    /// What the shrinkers that are there have done so far, by their names.
+    /// What the registered shrinkers have done so far, by name.
     #[must_use]
     pub fn totals(&self) -> BTreeMap<&'static str, Totals> {
         let mut sums = BTreeMap::<_, Totals>::new();
@@ -62,7 +63,7 @@ impl Registry {
         sums
     }
 
-    /// What is recorded of them.
+    /// Their trace.
     #[must_use]
     pub fn trace(&self) -> &Trace {
         &self.trace

@@ -1,24 +1,24 @@
-//! What can free memory of one kind.
+//! An interface to free memory of one kind.
 
 use super::arithmetic::Pressure;
 use super::context::Context;
 use crate::PAGE_SIZE;
 
-/// How much there is of a class, and of how much it is to make way. In bytes.
+/// How much a class holds, and its marks, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Held.
     pub held: u64,
     /// If more is held, it is reclaimed.
     pub wake: u64,
-    /// Until no more is held than this.
+    /// The mark down to which it is reclaimed.
     pub stop: u64,
-    /// Beyond this a thread that finds another one at it waits for its turn; below, it goes on.
+    /// Above this mark a thread waits for a reclaim of another thread; below, it does not.
     pub wait: u64,
 }
 
 impl Load {
-    /// Of how many pages so many bytes are too much.
+    /// The pressure of `wanted` excess bytes.
     pub(super) fn pressure(&self, wanted: u64) -> Pressure {
         let page = PAGE_SIZE as u64;
         Pressure {
@@ -27,56 +27,57 @@ impl Load {
         }
     }
 
-    /// So much is to go.
+    /// The bytes to be freed.
     pub(super) fn excess(&self) -> u64 {
         self.held.saturating_sub(self.stop)
     }
 
-    /// Is as much free as is wanted?
+    /// Is no more held than the low mark?
     pub(super) fn is_enough(&self) -> bool {
         self.held <= self.stop
     }
 }
 
-/// How many objects could be looked at.
+/// How many objects can be scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// There are none: nothing is looked at or recorded, and what is owed stays owed.
+    /// There are none: nothing is scanned or recorded, and what is deferred stays so.
     Empty,
-    /// So many. None: there are some, but none to be had at present.
+    /// That many. 0: there are some, but none can be freed at present.
     Objects(u64),
 }
 
-/// What a shrinker is to look at.
+/// A request to scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Where the thread is.
+    /// The context of the thread.
     pub context: Context,
-    /// No more objects than this.
+    /// The most objects to scan.
     pub objects: u64,
-    /// Is it the first request of a reclaim? Others go on where the one before stopped.
+    /// Is it the first request of a reclaim? Others continue where the one before stopped.
     pub first: bool,
 }
 
-/// What came of it.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan {
-    /// Nothing more can be had here and now: what was to be looked at is owed.
+    /// Nothing more can be freed in this context: the rest is deferred.
     Stop,
-    /// So many objects went, of those that were asked for.
+    /// That many of the requested objects were freed.
     Freed(u64),
 }
 
-/// What frees memory of one kind, for one owner. It knows how to find objects that can go; how many it is to look at, and when, the
-/// registry decides ([`Registered::shrink`](super::Registered::shrink)).
+/// Frees memory of one kind, for one owner. It finds objects that can be freed. The registry
+/// decides how many it scans, and when ([`Registered::shrink`](super::Registered::shrink)).
 pub trait Shrinker: Send + Sync + 'static {
-    /// What has these objects.
+    /// The owner of these objects.
     type Owner: Send + Sync + 'static;
 
     /// Its name in traces and reports.
     fn name(&self) -> &'static str;
 
-    /// What it costs to bring an object back: of objects that cost twice as much half as many are looked at.
+    /// The cost of bringing an object back: of objects with twice the cost half as many are
+    /// scanned.
     fn seeks(&self) -> u32 {
         2
     }
@@ -86,23 +87,26 @@ pub trait Shrinker: Send + Sync + 'static {
         128
     }
 
-    /// Does it enter the store to free something? Then it is not asked [within one](super::within_store).
+    /// Does it enter the store to free something? Then it is not called [within
+    /// one](super::within_store).
     fn needs_store(&self) -> bool;
 
-    /// How much there is, and is to be.
+    /// How much is held, and the marks.
     fn load(&self, owner: &Self::Owner) -> Load;
 
-    /// How many objects there are. Asked before each pass.
+    /// How many objects there are. Called before each pass.
     fn count(&self, owner: &Self::Owner) -> Count;
 
-    /// Looks at objects, and frees those that can go. With nothing locked; one thread at a time.
+    /// Scans objects, and frees those that can be freed. Called with no lock held, by one thread at
+    /// a time.
     fn scan(&self, owner: &Self::Owner, request: Request) -> Scan;
 
-    /// Was a reclaim of use, from the first load to the last? Those after one that was not are left out for a while.
+    /// Was a reclaim useful, from the first load to the last? After a useless one, some are
+    /// skipped.
     fn was_of_use(&self, before: &Load, after: &Load) -> bool {
         after.held < before.held
     }
 
-    /// A reclaim is over that looked at something.
+    /// Called after a reclaim that scanned something.
     fn finish(&self) {}
 }

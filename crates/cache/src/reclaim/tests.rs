@@ -10,11 +10,11 @@ use crate::PAGE_SIZE;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
-/// Objects of one page each, that go when they are looked at unless they are busy.
+/// Objects of one page each, which are freed when scanned unless they are busy.
 #[derive(Debug, Default)]
 struct Pool {
     objects: AtomicU64,
-    /// So many of them can go.
+    /// The number of objects that are not busy.
     idle: AtomicU64,
     stop: AtomicU64,
     /// Requests, and the objects that they were for.
@@ -109,17 +109,18 @@ fn registered(
     (registry, registered)
 }
 
-/// What a trace has of the passes since this record.
+/// The records of the passes since this record.
 fn steps(registry: &Registry, from: u64) -> Vec<Step> {
     let read = registry.trace().read(Some(from), usize::MAX);
     read.records.into_iter().map(|record| record.step).collect()
 }
 
-/// A class of so many inodes, which gives what the source's file system gave: up to 1,025 objects for each batch of 1,024.
+/// A class of inodes that frees what the source's file system freed: up to 1,025 objects for each
+/// batch of 1,024.
 struct Counted(u64);
 
 impl Shrinker for Counted {
-    /// Objects that can still go.
+    /// Objects that can still be freed.
     type Owner = AtomicU64;
 
     fn name(&self) -> &'static str {
@@ -152,7 +153,7 @@ impl Shrinker for Counted {
     }
 }
 
-/// A pass over so many objects, with so much owed, for so many pages of so many.
+/// A pass over `objects`, with deferred work, for a pressure in pages.
 fn recorded(items: u64, owed: u64, (scanned, lru): (u64, u64)) -> (Option<Passed>, Vec<Step>) {
     let registry = Registry::default();
     let left = Arc::new(AtomicU64::new(874_354));
@@ -216,7 +217,7 @@ fn a_pass_within_the_store_frees_nothing_and_owes_everything() {
     registry.shrink();
     assert_eq!(class.totals().deferred, 3999);
     assert_eq!((pool.held(), pool.requests.load(Relaxed)), (10_000, 0));
-    // What needs no store goes there as anywhere.
+    // What needs no store is freed there as anywhere.
     let (_registry, other) = registered(&pool, 128, false);
     assert_eq!(other.shrink(&pool), Shrunk::Reached);
     pool.fill(10_000);
@@ -241,7 +242,7 @@ fn a_stop_beside_another_loses_no_debt() {
             });
         }
     });
-    // Each adds a fiftieth, less a part of one.
+    // Each adds a fiftieth, less a fraction.
     let owed = class.totals().deferred;
     assert_eq!(pool.held(), 100_000);
     assert!((20 * 1999..=20 * 2000).contains(&owed), "{owed}");
@@ -311,11 +312,11 @@ fn a_scan_ends_though_everything_is_busy() {
     let asked = pool.asked.load(Relaxed);
     assert_eq!((pool.held(), pool.firsts.load(Relaxed)), (10_000, 1));
     assert!(asked >= 10_000, "only {asked} were looked at");
-    // A few rounds; and the next reclaims are left out.
+    // A few rounds; then the next reclaims are skipped.
     assert!(asked <= 120_000, "{asked}");
     let again = (0..64).filter(|_| class.shrink(&pool) != Shrunk::Left);
     assert!((1..10).contains(&again.count()));
-    // A shrinker that has been over everything says so.
+    // A shrinker that has scanned everything says so.
     let pool = Pool::of(10_000, 5_000);
     let (_registry, class) = registered(&pool, 128, true);
     pool.stops.store(true, Relaxed);

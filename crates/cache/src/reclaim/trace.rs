@@ -1,7 +1,7 @@
-//! Records of what reclaim does, for commands that watch it.
+//! Records of reclaim passes, for commands that watch them.
 //!
-//! None watches most of the time: then a pass reads one word. A read has records kept for a while, a few thousand at most; a reader
-//! that comes too late is told how many it missed.
+//! Mostly no command watches, and then a pass reads one word. A read makes the trace keep records
+//! for a while, a few thousand at most. A late reader gets the number of records that it missed.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,78 +14,79 @@ use rustix::time::{ClockId, clock_gettime};
 use super::arithmetic::Pressure;
 use super::context::Context;
 
-/// Records that are kept.
+/// The most records that are kept.
 const KEPT: usize = 4096;
-/// Records are kept so long after the last read.
+/// Records are kept for this time after the last read.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// Something that a pass did.
+/// A step of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Of all records, from 0 on.
+    /// Its number among all records, from 0 on.
     pub sequence: u64,
     /// The thread's name.
     pub thread: String,
     /// Its number.
     pub tid: u32,
-    /// Where it ran.
+    /// The processor where it ran.
     pub processor: u32,
-    /// Since some moment before, by a clock that is not set.
+    /// Its time by the monotonic clock.
     pub time: Duration,
     /// The shrinker's name.
     pub shrinker: &'static str,
-    /// And its number among those of the process.
+    /// Its number among those of the process.
     pub number: u32,
     /// What it did.
     pub step: Step,
 }
 
-/// What is recorded of a pass: the fields of the kernel's `mm_shrink_slab_start` and `mm_shrink_slab_end`.
+/// The recorded steps of a pass: the fields of the kernel's `mm_shrink_slab_start` and
+/// `mm_shrink_slab_end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It begins.
     Start {
-        /// Owed by those before.
+        /// Deferred by earlier passes.
         deferred: u64,
-        /// Where the thread is.
+        /// The context of the thread.
         context: Context,
-        /// What is too much.
+        /// The excess.
         pressure: Pressure,
-        /// Objects that there are.
+        /// Objects that exist.
         items: u64,
-        /// Those that the pressure adds.
+        /// Objects to scan because of the pressure.
         delta: u64,
-        /// All to be looked at.
+        /// Objects to scan in all.
         total: u64,
     },
-    /// It is over.
+    /// It ends.
     End {
-        /// Owed when it began.
+        /// Deferred when it began.
         deferred: u64,
-        /// Owed now.
+        /// Deferred now.
         owed: u64,
-        /// Left by this pass.
+        /// Left over by this pass.
         total: u64,
-        /// Objects that went.
+        /// Objects that were freed.
         freed: u64,
     },
 }
 
-/// What a reader gets.
+/// The result of a read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
-    /// The next ones, the oldest first.
+    /// The next records, the oldest first.
     pub records: Vec<Record>,
-    /// Before these, so many went unread.
+    /// Records before these that were missed.
     pub missed: u64,
-    /// From here on the next read goes on.
+    /// Where the next read continues.
     pub next: u64,
 }
 
 /// The records of a process.
 #[derive(Debug, Default)]
 pub struct Trace {
-    /// Until this millisecond they are kept; 0: nobody reads.
+    /// Records are kept until this millisecond; 0: there is no reader.
     until: AtomicU64,
     ring: Mutex<Ring>,
 }
@@ -96,7 +97,7 @@ struct Ring {
     next: u64,
 }
 
-/// By a clock that costs little, as precise as is needed for a lease.
+/// The time of a coarse clock, which costs little and is precise enough for a lease.
 fn now() -> Duration {
     duration(ClockId::MonotonicCoarse)
 }
@@ -120,7 +121,8 @@ impl Trace {
         self.until.load(Relaxed) != 0
     }
 
-    /// Gives up to `most` records from this one on, and has records kept for ten more seconds. `None`: from now on.
+    /// Returns up to `most` records from number `from` on, and keeps records for ten more seconds.
+    /// `None`: from now on.
     pub fn read(&self, from: Option<u64>, most: usize) -> Records {
         self.until.store(millis(now() + LEASE), Relaxed);
         let ring = self.ring.lock();
@@ -136,7 +138,7 @@ impl Trace {
         }
     }
 
-    /// Keeps a record, if anybody reads.
+    /// Keeps a record, if there is a reader.
     #[inline]
     pub(super) fn record(&self, (shrinker, number): (&'static str, u32), step: Step) {
         if self.is_on() {
@@ -160,7 +162,7 @@ impl Trace {
         let mut ring = self.ring.lock();
         let until = self.until.load(Relaxed);
         if until < millis(now()) {
-            // Unless a reader has come just now.
+            // Unless a reader has just come.
             let _ = (self.until).compare_exchange(until, 0, Relaxed, Relaxed);
             ring.kept = VecDeque::new();
             return;
@@ -173,7 +175,7 @@ impl Trace {
         ring.kept.push_back(record);
     }
 
-    /// As if nobody had read for as long as records are kept.
+    /// As if no reader had come for the time that records are kept.
     #[cfg(test)]
     fn lapse(&self) {
         self.until.store(1, Relaxed);

@@ -1,4 +1,5 @@
-//! Work that shrinkers owe, under every interleaving of passes: what was owed and what came is what was done and what is owed.
+//! Deferred work of shrinkers, under every interleaving of passes: what was deferred and added is
+//! what was done and is deferred.
 
 use crate::deferral::Deferral;
 use crate::model;
@@ -9,7 +10,7 @@ use loom::thread;
 /// More than all passes of a model could owe.
 const MOST: u64 = 1000;
 
-/// What takes and gives back.
+/// An interface that takes deferred work and gives it back.
 trait Owing: Send + Sync + 'static {
     fn none() -> Self;
     fn take(&self) -> u64;
@@ -36,7 +37,7 @@ impl Owing for Deferral {
     }
 }
 
-/// As it must not be: what is owed is read first, and taken then.
+/// The wrong way: the deferred work is read first, and taken then.
 struct InTwoSteps(AtomicU64);
 
 impl Owing for InTwoSteps {
@@ -59,7 +60,7 @@ impl Owing for InTwoSteps {
     }
 }
 
-/// A pass that is to do so much more, and stops when so much is done; says how much it did.
+/// A pass that adds `delta` and does at most `most`; returns how much it did.
 fn pass(owing: &impl Owing, delta: u64, most: u64) -> u64 {
     let total = owing.take() + delta;
     let done = total.min(most);

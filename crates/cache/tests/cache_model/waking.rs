@@ -1,4 +1,5 @@
-//! The wake-up of the thread that follows memory, under every interleaving: it sleeps for ever in none.
+//! The wake-up of the thread that follows memory, under every interleaving: it sleeps for ever in
+//! none.
 
 use crate::model;
 use crate::primitive::{AtomicU8, Condvar, Mutex, Ordering::Relaxed};
@@ -6,7 +7,7 @@ use crate::wakeup::Wakeup;
 use loom::sync::Arc;
 use loom::thread;
 
-/// What wakes a follower.
+/// An interface that wakes a follower.
 trait Wakes: Send + Sync + 'static {
     fn new() -> Self;
     fn moved(&self);
@@ -32,7 +33,7 @@ impl Wakes for Wakeup {
     }
 }
 
-/// As it must not be: two words, each stored by one side and then loaded by the other.
+/// The wrong way: two words, each stored by one side and then loaded by the other.
 struct TwoWords {
     moved: AtomicU8,
     asleep: AtomicU8,
@@ -76,8 +77,8 @@ impl Wakes for TwoWords {
     }
 }
 
-/// A follower that sleeps until it is told of as much as `adders` threads add at once. A wake-up that is lost leaves all
-/// threads blocked, which loom reports.
+/// A follower that sleeps until it has seen the additions of `adders` threads. A lost wake-up
+/// leaves all threads blocked, which loom reports.
 fn addition_wakes<W: Wakes>(adders: usize) {
     model(move || {
         let wakeup = Arc::new(W::new());

@@ -1,43 +1,46 @@
-//! Bytes filled in place, behind those that readers know.
+//! Bytes filled in place, after those that readers know.
 
-use super::{CROWD, PAIR, model, spawn};
+use super::{CROWD, File, PAIR, beside, model, spawn};
 
 #[test]
 fn a_read_beside_an_append_sees_it_whole_or_not() {
     model(PAIR, b"ab", &[b"ab", b"abcd"], |file| {
-        let writer = spawn(file, |file| {
-            file.change(4, |pages| assert!(pages.extend(0, 2, b"cd")));
-        });
-        let read = file.read();
-        writer.join().unwrap();
-        read
+        beside(
+            file,
+            |file| {
+                file.change(4, |pages| assert!(pages.extend(0, 2, b"cd")));
+            },
+            File::read,
+        )
     });
 }
 
 #[test]
 fn a_read_beside_two_appends_sees_one_state_after_the_other() {
     model(PAIR, b"a", &[b"a", b"ab", b"abc"], |file| {
-        let writer = spawn(file, |file| {
-            file.change(2, |pages| assert!(pages.extend(0, 1, b"b")));
-            file.change(3, |pages| assert!(pages.extend(0, 2, b"c")));
-        });
-        let read = file.read();
-        writer.join().unwrap();
-        read
+        beside(
+            file,
+            |file| {
+                file.change(2, |pages| assert!(pages.extend(0, 1, b"b")));
+                file.change(3, |pages| assert!(pages.extend(0, 2, b"c")));
+            },
+            File::read,
+        )
     });
 }
 
 #[test]
 fn a_read_beside_growth_and_a_write_into_it_sees_no_later_one_without_the_earlier() {
-    // First the size alone, then bytes behind the filled ones but before the end.
+    // First the size alone, then bytes after the filled ones but before the end.
     model(PAIR, b"a", &[b"a", b"a\0\0", b"ax\0"], |file| {
-        let writer = spawn(file, |file| {
-            file.change(3, |_| ());
-            file.change(3, |pages| assert!(pages.extend(0, 1, b"x")));
-        });
-        let read = file.read();
-        writer.join().unwrap();
-        read
+        beside(
+            file,
+            |file| {
+                file.change(3, |_| ());
+                file.change(3, |pages| assert!(pages.extend(0, 1, b"x")));
+            },
+            File::read,
+        )
     });
 }
 

@@ -6,7 +6,7 @@ use super::{CROWD, File, PAIR, model, spawn};
 const SECTOR: usize = 512;
 const SIZE: usize = 2 * SECTOR;
 
-/// A page of which only the second sector is filled.
+/// A page with only the second sector filled.
 fn broken(file: &File) {
     file.change(SIZE, |pages| {
         let mut frame = Frame::with_capacity(FRAME_SIZE);

@@ -2,7 +2,7 @@
 
 pub(crate) use lock::{Mutex, MutexGuard};
 pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-/// A word of guesses: no step.
+/// A word of guesses, which is no step.
 pub(crate) use std::sync::atomic::AtomicU64 as Mark;
 
 /// Two slots a node: enough for neighbours, and for a node above.
@@ -16,8 +16,9 @@ macro_rules! constant {
 }
 pub(crate) use constant;
 
-/// Loom forgets of a place all but the last access: after a load that is a step, it would not try
-/// other orders of the store that follows. This one is none, and checked: nothing may store meanwhile.
+/// Loom remembers only the last access of a location. After a load that is a step, it would not try
+/// other orders of the store that follows. This load is no step, and checked: no thread may store
+/// meanwhile.
 pub(crate) trait Own {
     type Value;
 
@@ -30,7 +31,7 @@ macro_rules! own {
             type Value = $value;
 
             fn own(&self) -> $value {
-                // SAFETY: the caller is the only one who stores; loom checks it.
+                // SAFETY: only the caller stores; loom checks it.
                 unsafe { self.unsync_load() }
             }
         }
@@ -46,7 +47,7 @@ own! {
 mod lock {
     pub(crate) use loom::sync::MutexGuard;
 
-    /// A lock that knows no poison, like the real one.
+    /// A lock without poisoning, like the real one.
     pub struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
@@ -60,22 +61,23 @@ mod lock {
     }
 }
 
-/// Every byte of every frame has a cell that loom watches: a read that nothing orders behind the
-/// write, or a write or an end that nothing orders behind the reads, is an error.
+/// Every byte of every frame has a cell that loom watches. A read that is not ordered after the
+/// write, or a write or a free that is not ordered after the reads, is an error.
 pub(crate) mod memory {
     use loom::cell::UnsafeCell;
     use std::cell::RefCell;
     use std::collections::HashMap;
     use std::ptr::NonNull;
 
-    /// Bytes of each frame that are watched one by one; behind them those of a sector are watched together.
+    /// Bytes of each frame that are watched one by one; after them those of a sector are watched
+    /// together.
     const WATCHED: usize = 24;
     const SECTOR: usize = 512;
     const CELLS_EACH: usize = WATCHED + 8;
 
     std::thread_local! {
-        // The threads of a model are one thread of the system. An address that ends and is made
-        // again has new cells.
+        // The threads of a model are one thread of the system. An address that is freed and
+        // allocated again has new cells.
         static CELLS: RefCell<HashMap<usize, Vec<UnsafeCell<()>>>> = RefCell::default();
     }
 
@@ -125,7 +127,7 @@ pub(crate) mod memory {
     }
 }
 
-/// Owners of blocks beside the first, counted by loom.
+/// Owners of blocks beside the first one, counted by loom.
 pub(crate) mod owners {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicUsize, Ordering, fence};

@@ -1,4 +1,4 @@
-//! Frames that are known to be inside: read without the size, and without the version.
+//! Frames that are known to be inside: read without the size and without the version.
 
 use super::{CROWD, PAIR, epoch, frame, frame_primitive::memory};
 use crate::frame::Frames;
@@ -6,7 +6,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeSet;
 
-/// A file whose size is counted in frames.
+/// A file with a size in frames.
 struct File {
     frames: Frames<BTreeSet<u64>>,
     size: AtomicU64,
@@ -15,7 +15,7 @@ struct File {
 type Lock<'a> = crate::frame::FramesLock<'a, BTreeSet<u64>>;
 
 impl File {
-    /// Changes frames, then the size, and says so. The size is relaxed: the gate must do.
+    /// Changes frames, then the size, and declares it. The size is relaxed: the gate must suffice.
     fn change(&self, size: u64, change: impl FnOnce(&mut Lock<'_>)) {
         let mut frames = self.frames.lock();
         change(&mut frames);
@@ -24,23 +24,24 @@ impl File {
         drop(frames);
     }
 
-    /// The first byte of a frame that is inside, 0 for a hole. None if that is not known.
+    /// The first byte of a frame that is inside, 0 for a hole. `None` if it is not known to be
+    /// inside.
     fn read(&self, number: u64) -> Option<u8> {
         let guard = epoch::pin();
         let found = self.frames.find_inside(number, &guard)?;
         Some(found.map_or(0, |bytes| bytes[0]))
     }
 
-    /// The first byte of a frame that is inside, copied. None for a hole, or if that is not known.
+    /// The first byte of a frame that is inside. `None` for a hole, or if it is not known
+    /// to be inside.
     fn copy(&self, number: u64) -> Option<u8> {
-        let mut byte = [0];
-        let copied = self.frames.copy_inside(number, 0, &mut byte);
-        copied.then_some(byte[0])
+        let guard = epoch::pin();
+        Some(self.frames.find_inside(number, &guard)??[0])
     }
 }
 
-/// Runs `writer` beside `reader`, for a file of two frames `a` and `b`. What the reader says is, over
-/// all orders, each of `expected` and nothing else but "not known".
+/// Runs `writer` beside `reader`, for a file of two frames `a` and `b`. Over all orders, the reader
+/// returns each of `expected`, and nothing else except "not known".
 fn model<S: Ord + std::fmt::Debug + Send + 'static>(
     preemptions: usize,
     writer: fn(&File),

@@ -1,11 +1,11 @@
-//! Frames, and the protocol by which a file's bytes and size are read together, under every
-//! interleaving of a few threads, and every order in which their memory accesses may be seen.
+//! Frames, and the protocol that reads a file's bytes and size together. Runs every interleaving of
+//! a few threads, and every order in which their memory accesses may become visible.
+//! visible.
 //!
-//! The modules are compiled here once more with loom's atomics (`frame_primitive`), and with epochs
-//! that free at the first moment at which the real ones might. A frame's bytes are watched one by
-//! one. A file is a map with a size; writers change the pages, then the size, under the lock.
-//! Each scenario names what may be read; `LOOM_LOG=trace` with the name of one test tells the order
-//! that failed.
+//! The modules are compiled here once more with loom's atomics (`frame_primitive`). The epochs free
+//! at the first moment at which the real ones might. A frame's bytes are watched one by one. A file
+//! is a map with a size; writers change the pages, then the size, under the lock. Each scenario
+//! lists what may be read. `LOOM_LOG=trace` with the name of one test prints the order that failed.
 #![expect(unsafe_code, reason = "the same interfaces as those of the real parts")]
 
 #[path = "../../../sync/tests/model/epoch.rs"]
@@ -13,7 +13,6 @@ pub mod epoch;
 #[path = "../../src/frame/mod.rs"]
 pub mod frame;
 
-mod alone;
 mod appends;
 mod broken;
 mod frame_primitive;
@@ -29,14 +28,14 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-/// Switches from a thread that could have gone on, in scenarios of two threads.
+/// Preemptions in scenarios of two threads.
 const PAIR: usize = 4;
-/// The same for three threads.
+/// Preemptions in scenarios of three threads.
 const CROWD: usize = 2;
 
 type Lock<'a> = FramesLock<'a, BTreeSet<u64>>;
 
-/// A file, as far as it matters here.
+/// A file, as far as the protocol needs it.
 struct File {
     pages: Frames<BTreeSet<u64>>,
     size: AtomicU64,
@@ -49,7 +48,7 @@ fn frame(bytes: &[u8]) -> Frame {
 }
 
 impl File {
-    /// A file whose page 0 is `bytes`.
+    /// A file with `bytes` as page 0.
     fn of(bytes: &[u8]) -> Self {
         let file = Self {
             pages: Frames::new(),
@@ -61,19 +60,12 @@ impl File {
         file
     }
 
-    /// Changes the pages, then the size. The size is relaxed: the protocol must do without help.
+    /// Changes the pages, then the size. The size is relaxed: the protocol must suffice.
     fn change(&self, size: usize, change: impl FnOnce(&mut Lock<'_>)) {
         let mut pages = self.pages.lock();
         change(&mut pages);
         self.size.store(size as u64, Ordering::Relaxed);
         drop(pages);
-    }
-
-    /// Copies the first bytes of page 0, if nothing is in the way.
-    fn copy(&self, len: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; len];
-        let copied = self.pages.copy_alone(0, &mut bytes, &self.size);
-        copied.then_some(bytes)
     }
 
     /// Reads page 0 up to the size, as `Pages::read_with` does, once.
@@ -90,7 +82,7 @@ impl File {
         Some(read)
     }
 
-    /// Reads what is at several numbers, once: 0 where there is nothing, else the first byte.
+    /// Reads the frames of several numbers once: the first byte, or 0 where there is none.
     fn read_all<const N: usize>(&self, numbers: [u64; N]) -> Option<[u8; N]> {
         let guard = epoch::pin();
         let snapshot = self.pages.snapshot(&guard)?;
@@ -98,7 +90,7 @@ impl File {
         snapshot.holds().then_some(read)
     }
 
-    /// Asks once for the first gap.
+    /// Searches once for the first gap.
     fn gap(&self) -> Option<Vec<u8>> {
         let guard = epoch::pin();
         let snapshot = self.pages.snapshot(&guard)?;
@@ -106,7 +98,7 @@ impl File {
         snapshot.holds().then(|| vec![gap as u8])
     }
 
-    /// Asks once for the first frame behind number 0; 0 if there is none.
+    /// Searches once for the first frame after number 0; 0 if there is none.
     fn data(&self) -> Option<Vec<u8>> {
         let guard = epoch::pin();
         let snapshot = self.pages.snapshot(&guard)?;
@@ -125,8 +117,8 @@ impl Seen {
     }
 }
 
-/// Runs `scenario` in every order. It gives what one of its threads has read; over all orders
-/// this must be each of `expected`, and nothing else but "try again".
+/// Runs `scenario` in every order. It returns what one of its threads has read. Over all orders
+/// that must be each of `expected`, and nothing else except "try again".
 fn model(
     preemptions: usize,
     start: &'static [u8],
@@ -157,4 +149,16 @@ fn spawn<R: 'static>(
 ) -> loom::thread::JoinHandle<R> {
     let file = Arc::clone(file);
     loom::thread::spawn(move || other(&file))
+}
+
+/// What `read` returns while `writer` runs in a thread of its own.
+fn beside<R>(
+    file: &Arc<File>,
+    writer: impl FnOnce(&File) + 'static,
+    read: impl FnOnce(&File) -> R,
+) -> R {
+    let writer = spawn(file, writer);
+    let read = read(file);
+    writer.join().unwrap();
+    read
 }

@@ -1,8 +1,8 @@
-//! The tree under reads: it grows, shrinks and is moved about.
+//! The tree under reads: it grows, shrinks and is shifted.
 
-use super::{File, PAIR, frame, model, spawn};
+use super::{File, PAIR, beside, frame, model};
 
-/// What `read_all` gives, for `model`.
+/// The result of `read_all`, for `model`.
 fn list<const N: usize>(read: Option<[u8; N]>) -> Option<Vec<u8>> {
     read.map(|read| read.to_vec())
 }
@@ -11,13 +11,14 @@ fn list<const N: usize>(read: Option<[u8; N]>) -> Option<Vec<u8>> {
 fn a_read_of_two_pages_sees_no_later_write_without_the_earlier() {
     model(PAIR, b"a", &[b"aa", b"ab", b"bb"], |file| {
         file.change(2, |pages| pages.put(1, frame(b"a")));
-        let writer = spawn(file, |file| {
-            file.change(2, |pages| pages.put(1, frame(b"b")));
-            file.change(2, |pages| pages.put(0, frame(b"b")));
-        });
-        let read = file.read_all([0, 1]);
-        writer.join().unwrap();
-        list(read)
+        beside(
+            file,
+            |file| {
+                file.change(2, |pages| pages.put(1, frame(b"b")));
+                file.change(2, |pages| pages.put(0, frame(b"b")));
+            },
+            |file| list(file.read_all([0, 1])),
+        )
     });
 }
 
@@ -25,29 +26,31 @@ fn a_read_of_two_pages_sees_no_later_write_without_the_earlier() {
 fn a_read_of_two_pages_sees_a_write_of_both_whole_or_not() {
     model(PAIR, b"a", &[b"aa", b"bb"], |file| {
         file.change(2, |pages| pages.put(1, frame(b"a")));
-        let writer = spawn(file, |file| {
-            file.change(2, |pages| {
-                pages.begin();
-                pages.put(0, frame(b"b"));
-                pages.put(1, frame(b"b"));
-            });
-        });
-        let read = file.read_all([0, 1]);
-        writer.join().unwrap();
-        list(read)
+        beside(
+            file,
+            |file| {
+                file.change(2, |pages| {
+                    pages.begin();
+                    pages.put(0, frame(b"b"));
+                    pages.put(1, frame(b"b"));
+                });
+            },
+            |file| list(file.read_all([0, 1])),
+        )
     });
 }
 
 #[test]
 fn a_read_beside_a_growing_tree_misses_nothing_old() {
     model(PAIR, b"a", &[b"a\0\0", b"ab\0", b"abc"], |file| {
-        let writer = spawn(file, |file| {
-            file.change(1, |pages| pages.put(1, frame(b"b")));
-            file.change(1, |pages| pages.put(9, frame(b"c")));
-        });
-        let read = file.read_all([0, 1, 9]);
-        writer.join().unwrap();
-        list(read)
+        beside(
+            file,
+            |file| {
+                file.change(1, |pages| pages.put(1, frame(b"b")));
+                file.change(1, |pages| pages.put(9, frame(b"c")));
+            },
+            |file| list(file.read_all([0, 1, 9])),
+        )
     });
 }
 
@@ -58,15 +61,16 @@ fn a_read_beside_a_shrinking_tree_sees_one_state() {
             pages.put(1, frame(b"b"));
             pages.put(9, frame(b"c"));
         });
-        let writer = spawn(file, |file| {
-            file.change(1, |pages| {
-                pages.remove(1..100);
-                pages.normalise();
-            });
-        });
-        let read = file.read_all([0, 1, 9]);
-        writer.join().unwrap();
-        list(read)
+        beside(
+            file,
+            |file| {
+                file.change(1, |pages| {
+                    pages.remove(1..100);
+                    pages.normalise();
+                });
+            },
+            |file| list(file.read_all([0, 1, 9])),
+        )
     });
 }
 
@@ -77,15 +81,16 @@ fn a_read_beside_a_collapse_sees_the_pages_in_one_order() {
             pages.put(1, frame(b"b"));
             pages.put(2, frame(b"c"));
         });
-        let writer = spawn(file, |file| {
-            file.change(2, |pages| {
-                pages.remove(0..1);
-                pages.shift(1, -1);
-            });
-        });
-        let read = file.read_all([0, 1, 2, 3]);
-        writer.join().unwrap();
-        list(read)
+        beside(
+            file,
+            |file| {
+                file.change(2, |pages| {
+                    pages.remove(0..1);
+                    pages.shift(1, -1);
+                });
+            },
+            |file| list(file.read_all([0, 1, 2, 3])),
+        )
     });
 }
 
@@ -95,19 +100,19 @@ fn a_side_part_moves_beside_reads() {
         file.change(1, |pages| {
             pages.with_side(|side| side.insert(3), |side| side.len() as u64);
         });
-        let writer = spawn(file, |file| {
+        let writer = |file: &File| {
             file.change(1, |pages| {
                 pages.put(9, frame(b"b"));
                 assert!(pages.side().is_some_and(|side| side.contains(&3)));
-                pages.check_shape();
+                pages.check_tree();
             });
-        });
-        let guard = super::epoch::pin();
-        assert_eq!(file.pages.totals(&guard).note, 1);
-        drop(guard);
-        let read = file.read_all([0, 9]);
-        writer.join().unwrap();
-        list(read)
+        };
+        beside(file, writer, |file| {
+            let guard = super::epoch::pin();
+            assert_eq!(file.pages.totals(&guard).note, 1);
+            drop(guard);
+            list(file.read_all([0, 9]))
+        })
     });
 }
 
@@ -118,28 +123,30 @@ fn model_seek(
     seek: impl Fn(&File) -> Option<Vec<u8>> + Copy + Send + Sync + 'static,
 ) {
     model(PAIR, b"a", growing, move |file| {
-        let writer = spawn(file, |file| {
-            file.change(1, |pages| pages.put(1, frame(b"b")));
-            file.change(1, |pages| pages.put(9, frame(b"c")));
-        });
-        let found = seek(file);
-        writer.join().unwrap();
-        found
+        beside(
+            file,
+            |file| {
+                file.change(1, |pages| pages.put(1, frame(b"b")));
+                file.change(1, |pages| pages.put(9, frame(b"c")));
+            },
+            seek,
+        )
     });
     model(PAIR, b"a", shrinking, move |file| {
         file.change(1, |pages| {
             pages.put(1, frame(b"b"));
             pages.put(9, frame(b"c"));
         });
-        let writer = spawn(file, |file| {
-            file.change(1, |pages| {
-                pages.remove(1..100);
-                pages.normalise();
-            });
-        });
-        let found = seek(file);
-        writer.join().unwrap();
-        found
+        beside(
+            file,
+            |file| {
+                file.change(1, |pages| {
+                    pages.remove(1..100);
+                    pages.normalise();
+                });
+            },
+            seek,
+        )
     });
 }
 

@@ -1,4 +1,4 @@
-//! Frames that somebody keeps beside their map.
+//! Frames with owners beside their map.
 
 use super::frame::{FRAME_SIZE, Frame, Shared};
 use super::{CROWD, File, PAIR, model, spawn};

@@ -126,14 +126,14 @@ fn json(attr: &Attr, out: &mut String) -> std::fmt::Result {
         attr.size,
         attr.blocks
     )?;
-    for (name, stamp) in [
+    for (name, value) in [
         ("atime", attr.atime),
         ("mtime", attr.mtime),
         ("ctime", attr.ctime),
         ("btime", attr.btime),
     ] {
         // In nanoseconds: a number of seconds as JSON's readers hold it would lose some.
-        write!(out, ",\"{name}_ns\":{}", stamp.0)?;
+        write!(out, ",\"{name}_ns\":{}", value.0)?;
     }
     out.write_str("}\n")
 }

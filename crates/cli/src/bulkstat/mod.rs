@@ -1,4 +1,4 @@
-//! `holdfast bulkstat`: the attributes of all inodes, as fast as they come.
+//! `holdfast bulkstat`: the attributes of all inodes, in the order of their numbers.
 
 mod format;
 pub(crate) mod row;
@@ -6,29 +6,29 @@ pub(crate) mod row;
 use crate::control::{self, Answer, Request};
 use crate::message::{Failure, Result};
 use crate::target::Target;
-use crate::volume::volume_failure;
+use crate::volume::open_read_only;
 use format::{Format, STANDARD};
 use holdfast::core::{Bulkstat, FileSystem};
-use holdfast::{Visit, Volume, types::Attr};
+use holdfast::{Visit, types::Attr};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
-/// Bytes of lines that are handed to the output at once.
+/// Bytes of lines sent to the output in one message.
 const CHUNK: usize = 64 << 10;
-/// Chunks that may wait for it.
+/// Messages that may wait for the output.
 const WAITING: usize = 8;
 
 /// List the attributes of all inodes of a volume, mounted or not
 ///
-/// Inodes are read in the order of their numbers, which is much faster than a walk by names, and are not
-/// kept in memory, on either side. With several jobs each prints runs of lines of its own share, in
-/// turns; --jobs 1 keeps the order. Inodes that come, go or change meanwhile may be missing or shown as
-/// they were.
+/// Inodes are read in the order of their numbers, which is much faster than a walk by names. They
+/// are not kept in memory, on either side. With several jobs, each prints runs of lines of its own
+/// share, in turn; --jobs 1 keeps the order. Inodes that are made, removed or changed meanwhile may
+/// be missing or shown in their old state.
 ///
-/// A mount is asked through its daemon, which only root and the one who mounted it may do.
+/// A mount is asked through its daemon. Only root and the user that mounted it may do so.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// An image file, a block device, or a directory where one is mounted
@@ -39,9 +39,9 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "format")]
     json: bool,
 
-    /// What is printed of each: %i number, %F type, %a permissions, %f mode in hexadecimal, %h links,
-    /// %u owner, %g group, %s size, %b blocks of 512 bytes, %r device; times: %X of access, %Y
-    /// modification, %Z change, %W birth; %%, \t, \n, \0, \\
+    /// The line for each inode. %i number, %F type, %a permissions, %f mode in hexadecimal, %h
+    /// links. %u owner, %g group, %s size, %b blocks of 512 bytes, %r device. Times: %X access, %Y
+    /// modification, %Z change, %W birth. Also %%, \t, \n, \0, \\
     #[arg(long, value_name = "TEXT", default_value = STANDARD)]
     format: String,
 
@@ -62,8 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let jobs = jobs.map_or(1, NonZeroUsize::get);
     match Target::of(&arguments.target)? {
         Target::Volume(image) => {
-            let volume = Volume::open_read_only(&image);
-            let volume = volume.map_err(|error| volume_failure(&image, &error))?;
+            let volume = open_read_only(&image)?;
             let fs = volume.core();
             let failed = |error: holdfast::types::Errno| {
                 Failure::new(std::io::Error::from(error).to_string()).at(&image)
@@ -81,8 +80,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             };
             drop(mount);
             let begins = [0].into_iter().chain(cuts.iter().copied());
-            let ends = cuts.iter().copied().chain([u64::MAX]);
-            let scans = begins.zip(ends).collect();
+            let limits = cuts.iter().copied().chain([u64::MAX]);
+            let scans = begins.zip(limits).collect();
             print_all(&format, scans, |(after, upto), lines| {
                 of_mount(&root, after, upto, lines)
             })
@@ -90,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// The lines of one thread, on their way out.
+/// The lines of one scanning thread that are not yet sent.
 struct Lines<'l> {
     format: &'l Format,
     text: String,
@@ -98,7 +97,7 @@ struct Lines<'l> {
 }
 
 impl Lines<'_> {
-    /// Adds a line; `false` if nobody reads any more.
+    /// Adds a line; `false` once the receiver is gone.
     fn add(&mut self, attr: &Attr) -> bool {
         self.format.line(attr, &mut self.text);
         self.text.len() < CHUNK || self.send()
@@ -110,7 +109,7 @@ impl Lines<'_> {
     }
 }
 
-/// Runs each scan on a thread of its own, and prints what they bring.
+/// Runs each scan on a thread of its own, and prints the lines they send.
 fn print_all<S: Send>(
     format: &Format,
     scans: Vec<S>,
@@ -129,7 +128,7 @@ fn print_all<S: Send>(
                         out,
                     };
                     let scanned = scan(share, &mut lines);
-                    // Who does not read any more has what he wanted.
+                    // A receiver that is gone needs no more lines.
                     let _ = lines.send();
                     scanned
                 })
@@ -144,12 +143,12 @@ fn print_all<S: Send>(
                 break;
             }
         }
-        // The receiver is gone here, so that nobody waits for it.
+        // The loop has dropped the receiver, so no sender can block on it.
         let mut outcome = printed.and_then(|()| out.flush()).map_err(Failure::from);
         for thread in threads {
-            let scanned = thread.join().unwrap_or_else(|_| {
-                Err(Failure::new("a thread met a bug: the list is not complete"))
-            });
+            let scanned = thread
+                .join()
+                .unwrap_or_else(|_| Err(Failure::new("a thread panicked: the list is incomplete")));
             outcome = outcome.and(scanned);
         }
         outcome

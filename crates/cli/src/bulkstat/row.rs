@@ -19,7 +19,7 @@ pub(crate) fn put(attr: &Attr, rows: &mut Vec<u8>) {
     }
 }
 
-/// Reads one; `None` if it is none.
+/// Reads a row; `None` if it is malformed.
 pub(crate) fn get(row: &[u8]) -> Option<Attr> {
     let wide = |nth: usize| {
         let bytes = row.get(nth * 8..)?.first_chunk()?;

@@ -1,4 +1,4 @@
-//! What is shown while trees are copied, and what is told at the end.
+//! The progress of a copy, and the summary at its end.
 
 use super::place::Place;
 use crate::info::units::{bytes, number};
@@ -10,23 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-/// How often the bar is drawn at most.
-const PACE: Duration = Duration::from_millis(100);
-
-/// A progress bar on standard error, if that is a terminal, and the failures of single names.
+/// A progress bar on standard error, if that is a terminal, and messages about single names.
 pub(crate) struct Meter {
     bar: ProgressBar,
-    drawn: Option<Instant>,
-    /// What is copied to, for messages.
+    /// The target, for messages.
     to: Place,
     from: Place,
-    before: Copied,
     scan: Option<Scan>,
 }
 
-/// A count of the names to come, made meanwhile.
+/// A thread that counts the names to be copied.
 struct Scan {
     names: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -49,7 +43,8 @@ impl Scan {
     }
 }
 
-/// Counts the names below a directory. What cannot be read is not counted: it is only a hint.
+/// Counts the names below a directory. Directories that cannot be read are not counted: the total
+/// is only a hint.
 fn count_names(dir: PathBuf, count: &AtomicU64, stop: &AtomicBool) {
     let mut dirs = vec![dir];
     while let Some(dir) = dirs.pop() {
@@ -67,7 +62,7 @@ fn count_names(dir: PathBuf, count: &AtomicU64, stop: &AtomicBool) {
 
 impl Meter {
     pub(crate) fn new(from: &Place, to: &Place) -> Self {
-        // Hidden by itself where standard error is no terminal.
+        // `indicatif` hides it where standard error is no terminal.
         let bar = ProgressBar::new(0);
         let style = "{spinner} {human_pos}/{human_len} names, {msg}, {elapsed} {wide_bar}";
         if let Ok(style) = ProgressStyle::with_template(style) {
@@ -79,46 +74,39 @@ impl Meter {
         };
         Self {
             bar,
-            drawn: None,
             from: from.clone(),
             to: to.clone(),
-            before: Copied::default(),
             scan,
         }
     }
 
-    /// Takes note of what a copy tells.
-    pub(crate) fn note(&mut self, event: &CopyEvent<'_>) {
+    /// Handles an event of the copy.
+    pub(crate) fn note(&self, event: &CopyEvent<'_>) {
         match event {
             CopyEvent::Progress(copied) => self.draw(copied),
-            CopyEvent::Failed(error) => {
-                let failure = self.failure(error);
-                self.bar.suspend(|| failure.print());
-            }
-            CopyEvent::Warning { path, text } => {
-                let failure = Failure::new(*text).at(path);
-                self.bar.suspend(|| failure.print());
-            }
+            CopyEvent::Failed(error) => self.print(&self.failure(error)),
+            CopyEvent::Warning { path, text } => self.print(&Failure::new(text).at(path)),
             CopyEvent::Skipped(path) => {
-                let failure = Failure::new("is left out: it is what is copied into").at(path);
-                self.bar.suspend(|| failure.print());
+                self.print(&Failure::new("is skipped: it is the target").at(path));
             }
         }
     }
 
-    fn draw(&mut self, copied: &Copied) {
-        if self.bar.is_hidden() || self.drawn.is_some_and(|drawn| drawn.elapsed() < PACE) {
+    fn print(&self, failure: &Failure) {
+        self.bar.suspend(|| failure.print());
+    }
+
+    fn draw(&self, copied: &Copied) {
+        if self.bar.is_hidden() {
             return;
         }
-        self.drawn = Some(Instant::now());
-        let names = self.before.names() + copied.names();
+        let names = copied.names();
         let all = self
             .scan
             .as_ref()
             .map_or(0, |scan| scan.names.load(Ordering::Relaxed));
         self.bar.set_length(all.max(names));
-        self.bar
-            .set_message(bytes(self.before.bytes + copied.bytes));
+        self.bar.set_message(bytes(copied.bytes));
         self.bar.set_position(names);
     }
 
@@ -129,21 +117,21 @@ impl Meter {
             Side::To => &self.to,
         };
         let place = side.with(error.path.clone());
-        Failure::new(error.error.to_string()).about(place.to_string())
+        Failure::new(&error.error).about(place)
     }
 
     /// Ends the bar.
     pub(crate) fn end(self) {
         if let Some(scan) = self.scan {
             scan.stop.store(true, Ordering::Relaxed);
-            // It runs no code of others that could panic.
+            // `count_names` does not panic.
             let _ = scan.thread.join();
         }
         self.bar.finish_and_clear();
     }
 }
 
-/// What was copied, unless `quiet`, and what was left behind, in lines.
+/// The counts, unless `quiet`, and the attributes that were lost, as lines of text.
 pub(crate) fn summary(to: &Path, copied: &Copied, quiet: bool) -> String {
     let mut text = format!("{}: ", to.display());
     let counts = [
@@ -206,18 +194,18 @@ mod tests {
             bytes: 2048,
             ..Copied::default()
         };
-        let told = |copied: &Copied| summary(Path::new("data.hf"), copied, false);
+        let shown = |copied: &Copied| summary(Path::new("data.hf"), copied, false);
         assert_eq!(
-            told(&copied),
+            shown(&copied),
             "data.hf: 1 directory, 1,234 files, 2.0 KiB\n"
         );
         copied.lost.owners = (3, Some("a/b".into()));
         assert!(
-            told(&copied).contains("3 names have another owner"),
+            shown(&copied).contains("3 names have another owner"),
             "{}",
-            told(&copied)
+            shown(&copied)
         );
-        assert!(told(&copied).contains("(the first: a/b)"));
+        assert!(shown(&copied).contains("(the first: a/b)"));
         let quiet = summary(Path::new("data.hf"), &copied, true);
         assert!(quiet.starts_with("3 names have another owner"), "{quiet}");
     }

@@ -4,9 +4,9 @@ pub(crate) mod meter;
 pub(crate) mod place;
 
 use crate::engine::{Inside, Job, RawPath, perform};
-use crate::message::{Failure, Result};
-use crate::volume::{close_after, volume_failure};
-use holdfast::{Copied, CopyError, CopyEvent, CopyOptions, FileSystem, Volume};
+use crate::message::{Failure, Result, unless_failed};
+use crate::volume::{close_after, open, open_read_only};
+use holdfast::{Copied, CopyEvent, CopyOptions, FileSystem, Volume};
 use meter::{Meter, summary};
 use place::Place;
 use rustix::io::Errno;
@@ -22,23 +22,22 @@ use std::path::{Path, PathBuf};
 ///   holdfast cp data.hf:/notes.txt .
 ///   holdfast cp -r old.hf:/ new.hf:/
 ///
-/// Where SRC and DST are directories of one mount of holdfast, its daemon copies, with this user's rights,
-/// without a request of the kernel for each file; interrupting the command stops it:
+/// Where SRC and DST are directories of one mount of holdfast, its daemon copies with this user's
+/// rights, without a kernel request for each file. Interrupting the command stops the copy:
 ///
 ///   holdfast cp -r mnt/tree mnt/copy
 ///
-/// If DST is a directory that is there, SRC is copied into it, otherwise SRC becomes DST. A SRC that
-/// ends with `/` or `/.`, or is the root of a volume, is copied with what it holds, not with its
-/// name. Directories are merged with those that are there; other names replace what is there, but no
-/// directory.
+/// If DST is an existing directory, SRC is copied into it, otherwise SRC becomes DST. Of a SRC that
+/// ends with `/` or `/.`, or is the root of a volume, only the content is copied. Directories are
+/// merged with existing ones; other names replace existing names, but no directory.
 ///
-/// Kept are modes, owners, access and modification times to the nanosecond, extended attributes and
+/// Kept are modes, owners, access and modification times to the nanosecond, extended attributes,
 /// ACLs, symbolic and hard links, pipes, sockets, devices, and holes. Times of birth and change are
-/// those of the copy, as everywhere. What this user or the file system copied to does not get
-/// (owners and devices without root, say) is told at the end.
+/// those of the copy. Attributes that this user cannot set, or the target cannot hold, are counted
+/// at the end.
 ///
-/// A volume that is only copied from is not changed. What cannot be copied is told by its path, and the
-/// rest is copied; the exit code is 1 then.
+/// A volume that is only copied from is not changed. A name that cannot be copied is printed, the
+/// rest is copied, and the exit code is 1.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -54,7 +53,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, visible_short_alias = 'a')]
     recursive: bool,
 
-    /// Say nothing but what goes wrong
+    /// Print failures only
     #[arg(short, long)]
     quiet: bool,
 }
@@ -67,10 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Inside::of(place, INSTEAD)?;
         }
     }
-    let target = match to.image() {
-        Some(image) => Some(Volume::open(image).map_err(|error| volume_failure(image, &error))?),
-        None => None,
-    };
+    let target = to.image().map(open).transpose()?;
     let copied = copy_all(arguments, &from, &to, target.as_ref());
     let copied = match (target, to.image()) {
         (Some(volume), Some(image)) => close_after(volume, image, copied)?,
@@ -78,13 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let summary = summary(Path::new(&arguments.to), &copied, arguments.quiet);
     anstream::stdout().write_all(summary.as_bytes())?;
-    if copied.failed > 0 {
-        return Err(Failure::new(format!(
-            "{} names were not copied",
-            copied.failed
-        )));
-    }
-    Ok(())
+    unless_failed(copied.failed, "copied")
 }
 
 fn copy_all(
@@ -93,89 +83,77 @@ fn copy_all(
     to: &Place,
     target: Option<&Volume>,
 ) -> Result<Copied> {
-    let inside = target.map(|volume| volume.file_system().clone());
-    let goal_is_dir = is_dir(to, inside.as_ref())?.unwrap_or(false);
+    let inside = target.map(Volume::file_system);
+    let goal_is_dir = is_dir(to, inside)?.unwrap_or(false);
     if from.len() > 1 && !goal_is_dir {
         return Err(
-            Failure::new("is no directory, and several things are copied")
-                .about(to.to_string())
+            Failure::new("is not a directory, and there are several sources")
+                .about(to)
                 .hint("name a directory that is there as the last one"),
         );
     }
     let mut total = Copied::default();
     for place in from {
-        let source = match place.image() {
-            // The volume that is copied to is open already.
-            Some(image) if Some(image) == to.image() => None,
-            Some(image) => {
-                Some(Volume::open_read_only(image).map_err(|error| volume_failure(image, &error))?)
-            }
+        let source;
+        let source_fs = match place.image() {
             None => None,
+            // `target` has it open already.
+            image if image == to.image() => inside,
+            Some(image) => {
+                source = open_read_only(image)?;
+                Some(source.file_system())
+            }
         };
-        let source_fs = match (place.image(), &source) {
-            (Some(_), Some(volume)) => Some(volume.file_system().clone()),
-            (Some(_), None) => inside.clone(),
-            (None, _) => None,
-        };
-        let is_tree = is_dir(place, source_fs.as_ref())?.ok_or_else(|| {
+        let is_tree = is_dir(place, source_fs)?.ok_or_else(|| {
             let missing = io::Error::from(Errno::NOENT);
-            Failure::new(missing.to_string()).about(place.to_string())
+            Failure::new(missing).about(place)
         })?;
         if is_tree && !arguments.recursive {
             return Err(Failure::new("is a directory")
-                .about(place.to_string())
+                .about(place)
                 .hint("-r copies it"));
         }
         let goal = match own_name(place) {
             Some(name) if goal_is_dir => to.with(to.path().join(name)),
             _ => to.clone(),
         };
-        let sides = Sides {
-            from: (place, source_fs.as_ref()),
-            to: (&goal, inside.as_ref()),
-        };
         let options = CopyOptions {
             skip: skip(to),
             ..CopyOptions::default()
         };
-        let copied = sides.copy(&options)?;
+        let copied = copy((place, source_fs), (&goal, inside), &options)?;
         add(&mut total, copied);
     }
     Ok(total)
 }
 
-/// The two sides of one copy, and the file systems of those in volumes.
-struct Sides<'c> {
-    from: (&'c Place, Option<&'c FileSystem>),
-    to: (&'c Place, Option<&'c FileSystem>),
+/// A side of a copy, and its file system if it is in a volume.
+type Side<'c> = (&'c Place, Option<&'c FileSystem>);
+
+fn copy((from, from_fs): Side<'_>, (to, to_fs): Side<'_>, options: &CopyOptions) -> Result<Copied> {
+    let meter = Meter::new(from, to);
+    let watch = &mut |event: CopyEvent<'_>| meter.note(&event);
+    let (source, target) = (from.path(), to.path());
+    let copied = match (from_fs, to_fs) {
+        (None, Some(fs)) => fs.copy_in(source, target, options, watch),
+        (Some(fs), None) => fs.copy_out(source, target, options, watch),
+        (Some(one), Some(other)) => one.copy_across(source, other, target, options, watch),
+        (None, None) => return within_mount(from, to),
+    };
+    let copied = copied.map_err(|error| meter.failure(&error));
+    meter.end();
+    copied
 }
 
-impl Sides<'_> {
-    fn copy(&self, options: &CopyOptions) -> Result<Copied> {
-        let mut meter = Meter::new(self.from.0, self.to.0);
-        let mut watch = |event: CopyEvent<'_>| meter.note(&event);
-        let (from, to) = (self.from.0.path(), self.to.0.path());
-        let copied: std::result::Result<Copied, CopyError> = match (self.from.1, self.to.1) {
-            (None, Some(fs)) => fs.copy_in(from, to, options, &mut watch),
-            (Some(fs), None) => fs.copy_out(from, to, options, &mut watch),
-            (Some(one), Some(other)) => one.copy_across(from, other, to, options, &mut watch),
-            (None, None) => return within_mount(self.from.0, self.to.0),
-        };
-        let copied = copied.map_err(|error| meter.failure(&error));
-        meter.end();
-        copied
-    }
-}
-
-/// What copies where no side lies in a volume.
+/// The hint where neither side is in a volume.
 const INSTEAD: &str =
     "a path in a volume that is not mounted is written VOLUME:/PATH; cp(1) copies all else";
 
-/// Copies what lies in a mount to elsewhere in the same.
+/// Copies within one mount.
 fn within_mount(from: &Place, to: &Place) -> Result<Copied> {
     let (source, target) = (Inside::of(from, INSTEAD)?, Inside::of(to, INSTEAD)?);
     if !source.is_beside(&target) {
-        let failure = Failure::new("lies in another mount than the goal").about(from.to_string());
+        let failure = Failure::new("is in another mount than the target").about(from);
         return Err(failure.hint("cp(1) copies from one to the other"));
     }
     let job = Job::Copy {
@@ -185,7 +163,7 @@ fn within_mount(from: &Place, to: &Place) -> Result<Copied> {
     Ok(Copied::from(&perform(&source, job, None)?))
 }
 
-/// Is there a directory? `None`: nothing is there.
+/// Is the place a directory? `None`: there is no such name.
 fn is_dir(place: &Place, fs: Option<&FileSystem>) -> Result<Option<bool>> {
     let found = match fs {
         Some(fs) => fs.metadata(place.path()).map(|meta| meta.is_dir()),
@@ -197,13 +175,13 @@ fn is_dir(place: &Place, fs: Option<&FileSystem>) -> Result<Option<bool>> {
     };
     match found {
         Ok(is_dir) => Ok(Some(is_dir)),
-        // A link that leads nowhere can be copied.
+        // A dangling link can be copied.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(linked().then_some(false)),
-        Err(error) => Err(Failure::new(error.to_string()).about(place.to_string())),
+        Err(error) => Err(Failure::new(error).about(place)),
     }
 }
 
-/// The name under which something is copied into a directory; none: only what it holds is.
+/// The name that a source gets in a target directory; `None`: only its content is copied.
 fn own_name(place: &Place) -> Option<PathBuf> {
     let path = place.path();
     let bytes = path.as_os_str().as_encoded_bytes();
@@ -213,7 +191,7 @@ fn own_name(place: &Place) -> Option<PathBuf> {
     path.file_name().map(PathBuf::from)
 }
 
-/// The image file that is copied into, in case it is met among what is copied.
+/// Device and number of the image file that is copied into: it is left out of the copy.
 pub(crate) fn skip(to: &Place) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
     let meta = std::fs::metadata(to.image()?).ok()?;

@@ -6,12 +6,12 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What may stand before a volume, as for `holdfast mount`.
+/// An optional prefix of a volume, as for `holdfast mount`.
 const VOLUME: &[u8] = b"volume:";
-/// What parts a volume from the path in it, which is absolute.
+/// The separator between a volume and the absolute path in it.
 const PARTS: &[u8] = b":/";
 
-/// Something that is copied from or to.
+/// A source or target of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A path of the host.
@@ -26,8 +26,8 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// What an argument means. `VOLUME:/PATH` lies in a volume, unless there is no such volume and a
-    /// directory of the host has the name `VOLUME:`.
+    /// Parses an argument of the command. `VOLUME:/PATH` is in a volume, unless that file does not
+    /// exist and a directory of the host has the name `VOLUME:`.
     pub(crate) fn of(text: &OsStr) -> Self {
         let bytes = text.as_bytes();
         let named = bytes.strip_prefix(VOLUME);
@@ -45,7 +45,7 @@ impl Place {
         Self::Volume { image, path }
     }
 
-    /// The volume that it lies in.
+    /// The image of the volume, if the place is in one.
     pub(crate) fn image(&self) -> Option<&Path> {
         match self {
             Self::Host(_) => None,

@@ -12,31 +12,31 @@ use super::compression::Compression;
 use super::{Inside, Job, RawPath, perform};
 use crate::copy::meter::summary;
 use crate::copy::place::Place;
-use crate::message::{Failure, Result};
+use crate::message::{Failure, Result, unless_failed};
 
 /// Unpack a tar archive into a volume, mounted or not
 ///
-/// TAR may be compressed with gzip, xz or zstd, whatever its name is; `-` is standard input. DIR is a
-/// directory in a mount of holdfast, where the daemon does the work with this user's rights and without a
-/// request of the kernel for each file, or VOLUME:/DIR.
+/// TAR may be compressed with gzip, xz or zstd, whatever its name is; `-` is standard input. DIR is
+/// a directory in a mount of holdfast, or VOLUME:/DIR. In a mount the daemon does the work with
+/// this user's rights, without a kernel request for each file.
 ///
-/// Kept are what tar(1) keeps: modes, owners (for root; by name where this host knows it), times of
-/// modification to the nanosecond, symbolic and hard links, pipes, devices, holes, extended attributes and
-/// ACLs. Nothing is made outside of DIR: no name with `..`, an absolute one below DIR, and no symbolic link is
-/// followed. What cannot be unpacked, or only in part, is told, and the rest is unpacked; the exit code is 1
-/// then. A compressed archive is read to its end, where its damage shows. Interrupting the command stops the
-/// work.
+/// Kept is what tar(1) keeps: modes, owners (for root; by name if this host knows it), modification
+/// times to the nanosecond, links, pipes, devices, holes, extended attributes and ACLs. Nothing is
+/// made outside of DIR: names with `..` are refused, absolute names are taken below DIR, and no
+/// symbolic link is followed. A member that cannot be unpacked completely is printed, the rest is
+/// unpacked, and the exit code is 1. A compressed archive is read to its end, where checksums show
+/// damage. Interrupting the command stops the work.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnpackArguments {
     /// The archive
     #[arg(value_name = "TAR")]
     archive: PathBuf,
 
-    /// Where to; made if it is not there
+    /// The target directory; made if it does not exist
     #[arg(value_name = "DIR")]
     to: OsString,
 
-    /// Leave all files to this user, as others than root always do
+    /// Give all files to this user, as always happens without root
     #[arg(long)]
     no_same_owner: bool,
 
@@ -44,31 +44,33 @@ pub(crate) struct UnpackArguments {
     #[arg(long)]
     numeric_owner: bool,
 
-    /// Keep permissions as they are in the archive, without this user's umask, as root always does
+    /// Set permissions as the archive has them, without this user's umask, as always happens for
+    /// root
     #[arg(short = 'p', long)]
     same_permissions: bool,
 
-    /// Say nothing but what goes wrong
+    /// Print failures only
     #[arg(short, long)]
     quiet: bool,
 }
 
 /// Pack a directory of a volume, mounted or not, into a tar archive
 ///
-/// DIR lies in a mount of holdfast, or is VOLUME:/DIR. The archive is as `tar --format=posix --xattrs --acls
-/// --sparse` writes it, with names from DIR on. What cannot be packed is told, and the rest is; the exit
-/// code is 1 then.
+/// DIR is in a mount of holdfast, or is VOLUME:/DIR. The archive is as
+/// `tar --format=posix --xattrs --acls --sparse` writes it, with names relative to DIR. A name that
+/// cannot be packed is printed, the rest is packed, and the exit code is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PackArguments {
-    /// What is packed
+    /// The directory to pack
     #[arg(value_name = "DIR")]
     from: OsString,
 
-    /// A file to write instead of standard output; its name chooses a compression (.gz .tgz .xz .zst)
+    /// A file to write instead of standard output; its name chooses a compression (.gz .tgz .xz
+    /// .zst)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// How it is compressed
+    /// The compression
     #[arg(short, long, value_name = "KIND")]
     compress: Option<Compression>,
 
@@ -98,7 +100,7 @@ pub(crate) fn unpack(arguments: &UnpackArguments) -> Result<()> {
     let copied = Copied::from(&counts);
     let summary = summary(Path::new(&arguments.to), &copied, arguments.quiet);
     anstream::stdout().write_all(summary.as_bytes())?;
-    not_done(counts.failed, "unpacked as the archive has them")
+    unless_failed(counts.failed, "unpacked as the archive has them")
 }
 
 pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
@@ -106,7 +108,7 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
     let inside = Inside::of(&place, "tar(1) packs it")?;
     let out: OwnedFd = match &arguments.output {
         Some(path) => File::create(path)
-            .map_err(|error| Failure::new(error.to_string()).at(path))?
+            .map_err(|error| Failure::new(error).at(path))?
             .into(),
         None if std::io::stdout().is_terminal() => {
             return Err(Failure::new("an archive is not for a terminal").hint("-o FILE, or > FILE"));
@@ -122,20 +124,13 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
     let name = arguments.output.as_deref();
     let name = name.unwrap_or(Path::new("standard output"));
     let counts = perform(&inside, job, Some((out, name)))?;
-    not_done(counts.failed, "packed")
+    unless_failed(counts.failed, "packed")
 }
 
 fn open(path: &Path) -> Result<OwnedFd> {
     if path == Path::new("-") {
         return Ok(rustix::io::dup(std::io::stdin()).map_err(std::io::Error::from)?);
     }
-    let opened = File::open(path).map_err(|error| Failure::new(error.to_string()).at(path))?;
+    let opened = File::open(path).map_err(|error| Failure::new(error).at(path))?;
     Ok(opened.into())
-}
-
-fn not_done(failed: u64, what: &str) -> Result<()> {
-    if failed > 0 {
-        return Err(Failure::new(format!("{failed} names were not {what}")));
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The command's side: finds out where a path lies, and has the job done there.
+//! The command's side: finds the file system of a path, and has the job done there.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use holdfast::Volume;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::job::{Counts, Job, Order, Told, Wrong};
+use super::job::{Counts, Event, Job, Order, Wrong};
 use super::relay::Relay;
 use super::run::run;
 use super::shown::Shown;
@@ -19,9 +18,9 @@ use crate::control::{self, Answer, Request};
 use crate::copy::place::Place;
 use crate::info::root_of;
 use crate::message::{Failure, Result};
-use crate::volume::{close_after, volume_failure};
+use crate::volume::{close_after, open, open_read_only};
 
-/// Where a tree lies, and its path from the root of its file system.
+/// A path from the root of a mount or of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inside {
     root: Root,
@@ -38,11 +37,11 @@ enum Root {
 }
 
 impl Inside {
-    /// What an argument means: a path in a mount, or `VOLUME:/PATH`. The last name may be a link, which is
-    /// not followed unless the path ends with a slash.
+    /// Parses an argument: a path in a mount, or `VOLUME:/PATH`. A link as the last name is not
+    /// followed unless the path ends with a slash.
     ///
     /// # Errors
-    /// If it lies in no file system of ours; `instead` says what does it there.
+    /// If the path is in no file system of holdfast; `instead` is the hint for that case.
     pub(crate) fn of(place: &Place, instead: &str) -> Result<Self> {
         if let Some(image) = place.image() {
             return Ok(Self {
@@ -52,18 +51,18 @@ impl Inside {
         }
         Self::mounted(place.path()).map_err(|failure| match failure {
             Some(failure) => failure,
-            None => Failure::new("lies in no volume, mounted or not")
-                .about(place.to_string())
-                .hint(instead.to_owned()),
+            None => Failure::new("is in no volume, mounted or not")
+                .about(place)
+                .hint(instead),
         })
     }
 
-    /// A path of the host that lies in a mount of ours.
+    /// A path of the host that is in a mount of holdfast.
     ///
     /// # Errors
-    /// Nothing where it lies elsewhere.
+    /// `None` for a path in another file system.
     pub(crate) fn mounted(path: &Path) -> std::result::Result<Self, Option<Failure>> {
-        let missing = |error: io::Error| Some(Failure::new(error.to_string()).at(path));
+        let missing = |error: io::Error| Some(Failure::new(error).at(path));
         let bytes = path.as_os_str().as_encoded_bytes();
         let is_dir = [&b"/"[..], b"/.", b"/.."]
             .iter()
@@ -95,10 +94,11 @@ impl Inside {
     }
 }
 
-/// Has a job done where a tree lies, and shows how it goes. An archive goes along with its name.
+/// Has a job done in the file system of `inside`, and shows its progress. `archive` is the
+/// descriptor of an archive and its name.
 ///
 /// # Errors
-/// If it could not be done to its end. (Names that were not done are counted.)
+/// If the job did not end properly. Names that failed are only counted.
 pub(crate) fn perform(
     inside: &Inside,
     job: Job,
@@ -114,15 +114,13 @@ pub(crate) fn perform(
     };
     shown.end();
     match ended {
-        Told::Done(counts) => Ok(counts),
-        // No word of a standard output that went away.
-        Told::Ended(wrong) if wrong.no_reader => {
+        Event::Done(counts) => Ok(counts),
+        // A closed standard output is not reported.
+        Event::Ended(wrong) if wrong.no_reader => {
             Err(io::Error::new(io::ErrorKind::BrokenPipe, wrong.text).into())
         }
-        Told::Ended(wrong) => Err(shown.failure(&wrong)),
-        _ => {
-            Err(Failure::new("its daemon ended before the work did").about(inside.root.to_string()))
-        }
+        Event::Ended(wrong) => Err(shown.failure(&wrong)),
+        _ => Err(Failure::new("its daemon ended before the work did").about(&inside.root)),
     }
 }
 
@@ -135,23 +133,25 @@ impl std::fmt::Display for Root {
     }
 }
 
-fn on_volume(image: &Path, job: &Job, archive: Option<OwnedFd>, shown: &mut Shown) -> Result<Told> {
-    let reads_only = matches!(job, Job::Pack { .. });
-    let opened = if reads_only {
-        Volume::open_read_only(image)
-    } else {
-        Volume::open(image)
+fn on_volume(
+    image: &Path,
+    job: &Job,
+    archive: Option<OwnedFd>,
+    shown: &mut Shown,
+) -> Result<Event> {
+    let volume = match job {
+        Job::Pack { .. } => open_read_only(image)?,
+        _ => open(image)?,
     };
-    let volume = opened.map_err(|error| volume_failure(image, &error))?;
     let stop = Arc::new(AtomicBool::new(false));
-    let told = run(volume.file_system(), job, archive, &stop, &mut |told| {
-        shown.note(&told)
+    let event = run(volume.file_system(), job, archive, &stop, &mut |event| {
+        shown.note(&event)
     });
-    close_after(volume, image, Ok(told))
+    close_after(volume, image, Ok(event))
 }
 
-fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) -> Result<Told> {
-    // Held until the end, so that nobody unmounts meanwhile.
+fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) -> Result<Event> {
+    // The open descriptor keeps the mount busy until the job is done.
     let mount = control::open(root)?;
     let Answer::Job(name) = control::ask(&mount, root, &Request::Job)? else {
         return Err(control::other_answer(root));
@@ -173,17 +173,18 @@ fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) 
     };
     let order = serde_json::to_vec(&order)?;
     socket.send(&order, archive.as_ref()).map_err(lost)?;
-    // A pipe's end is to be seen by its writer when the daemon is done with it.
+    // This process must hold no copy: the writer of a pipe must see its end once the daemon closes
+    // it.
     drop(archive);
     while let Some((message, _)) = socket.receive().map_err(lost)? {
         match serde_json::from_slice(&message)? {
-            told @ (Told::Done(_) | Told::Ended(_)) => {
+            event @ (Event::Done(_) | Event::Ended(_)) => {
                 let carried = relay.end();
                 return carried
-                    .map(|()| told)
-                    .map_err(|error| Failure::new(error.to_string()).about("the archive"));
+                    .map(|()| event)
+                    .map_err(|error| Failure::new(error).about("the archive"));
             }
-            told => shown.note(&told),
+            event => shown.note(&event),
         }
     }
     let gone = Wrong {
@@ -192,7 +193,7 @@ fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) 
         text: "its daemon ended before the work did".to_owned(),
         no_reader: false,
     };
-    Ok(Told::Ended(gone))
+    Ok(Event::Ended(gone))
 }
 
 /// This process's umask, which can only be read by setting it.

@@ -1,4 +1,4 @@
-//! How an archive is compressed: found out by its first bytes, or chosen.
+//! The compression of an archive: detected by its first bytes, or chosen.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 
@@ -6,16 +6,16 @@ use flate2::bufread::GzDecoder;
 
 use serde::{Deserialize, Serialize};
 
-/// Most memory that unpacking xz may take: as much as its highest level asks for, in KiB.
+/// Most memory for unpacking xz, in KiB: what its highest level needs.
 const XZ_MEMORY_KIB: u32 = 192 << 10;
-/// Bytes at the beginning by which a compression is known, and a tar archive by its own magic.
+/// Bytes read to detect a compression, or the magic of a tar archive.
 const MAGIC: usize = 262;
 const TAR_MAGIC: &[u8] = b"ustar";
-/// Levels that each program takes by itself.
+/// The default levels of gzip(1), zstd(1) and xz(1).
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 const XZ_LEVEL: u32 = 6;
-/// Bytes between here and the archive.
+/// Bytes of the buffer between the compressor and the archive.
 const BUFFER: usize = 256 << 10;
 
 /// A compression.
@@ -34,7 +34,7 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// What a file of this name is compressed with.
+    /// The compression that a file name stands for.
     pub(super) fn of_name(name: &std::path::Path) -> Self {
         let suffix = name.extension().and_then(std::ffi::OsStr::to_str);
         match suffix {
@@ -46,11 +46,11 @@ impl Compression {
     }
 }
 
-/// What a stream holds, and the compression that was taken off. Damage is an error when the stream
-/// is read to its end.
+/// The decompressed stream, and its compression. Damage is an error once the stream is read to its
+/// end.
 ///
 /// # Errors
-/// Those of reading; `Unsupported` for a compression that is known and not read here.
+/// Those of reading; `Unsupported` for bzip2.
 pub(super) fn decompressed(
     mut stream: impl Read + Send + 'static,
 ) -> io::Result<(Box<dyn Read + Send>, Compression)> {
@@ -60,7 +60,7 @@ pub(super) fn decompressed(
         tar if tar.ends_with(TAR_MAGIC) && tar.len() == MAGIC => Compression::None,
         [0x1f, 0x8b, ..] => Compression::Gzip,
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
-        // A frame, or one to be skipped, with which pzstd begins.
+        // A frame, or a skippable frame, with which pzstd begins.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
         [b'B', b'Z', b'h', ..] => {
             return Err(io::Error::new(
@@ -84,7 +84,7 @@ pub(super) fn decompressed(
     Ok((Box::new(Content(content)), kind))
 }
 
-/// What a decompressor gives, whose own words for an early end say less.
+/// The output of a decompressor, with a clearer message for an early end.
 struct Content(Box<dyn Read + Send>);
 
 impl Read for Content {
@@ -98,8 +98,8 @@ impl Read for Content {
     }
 }
 
-/// The members of a gzip stream, as gzip(1) reads them: zeros may follow the last one, which
-/// `flate2::MultiGzDecoder` takes for damage.
+/// The members of a gzip stream, as gzip(1) reads them: zeros may follow the last member.
+/// `flate2::MultiGzDecoder` rejects those zeros.
 struct Gzip(GzDecoder<Box<dyn BufRead + Send>>);
 
 impl Read for Gzip {
@@ -192,7 +192,7 @@ mod tests {
                 kind != Compression::None,
                 "{kind:?}"
             );
-            // Several streams in a row are one, as gzip(1) and the others have it.
+            // Concatenated streams are one stream, as for gzip(1) and the others.
             if kind != Compression::None {
                 let again = stream.clone();
                 stream.extend(again);
@@ -228,7 +228,7 @@ mod tests {
         assert!(decompressed(&b"ab"[..]).is_ok());
     }
 
-    /// All that a stream holds.
+    /// The decompressed content of a stream.
     fn read(stream: &[u8]) -> io::Result<Vec<u8>> {
         let mut all = Vec::new();
         let (mut content, _) = decompressed(io::Cursor::new(stream.to_vec()))?;
@@ -247,7 +247,7 @@ mod tests {
                 for bit in [0x01, 0x10, 0x80] {
                     let mut changed = stream.clone();
                     changed[at] ^= bit;
-                    // One byte of the magic makes it another stream, which no archive is.
+                    // A changed magic makes it an uncompressed stream.
                     let found = read(&changed);
                     let is_other = found.as_ref().is_ok_and(|found| *found == changed);
                     let same = found.is_ok_and(|found| found == content);

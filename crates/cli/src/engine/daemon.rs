@@ -1,4 +1,5 @@
-//! The daemon's side: jobs of a mount, each on a thread of its own, with the rights of the process that asks.
+//! The daemon's side: jobs of a mount, each on a thread of its own, with the rights of the process
+//! that asked.
 
 use std::io;
 use std::sync::Arc;
@@ -11,27 +12,27 @@ use holdfast::types::Caller;
 use holdfast_fuse::Notifier;
 use parking_lot::{Condvar, Mutex};
 
-use super::job::{Order, Told};
+use super::job::{Event, Order};
 use super::run::run;
 use super::socket::{Listener, Socket};
 
-/// How long a job may take to come after it was announced.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Jobs at a time, at most: each is a thread.
+/// How long the client may take to connect, and to send its job.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Most jobs at a time: each is a thread.
 const JOBS_MAX: usize = 32;
 
 /// The jobs of a mount.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     core: Core,
-    /// What tells the kernel that its caches are out of date, once the mount is live.
+    /// Invalidates the kernel's caches; set once the mount is live.
     notifier: Mutex<Option<Notifier>>,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Guards the jobs under way: what stops each.
+    /// Guards the stop flags of the running jobs.
     running: Mutex<Vec<Arc<AtomicBool>>>,
     gone: Condvar,
 }
@@ -50,10 +51,10 @@ impl Jobs {
         *self.notifier.lock() = Some(notifier);
     }
 
-    /// Makes ready for a job of a process; gives the name of the socket that it is to come by.
+    /// Starts a thread for one job of `caller`; gives the name of the socket for it.
     ///
     /// # Errors
-    /// `WouldBlock` where too many are under way; those of sockets and threads.
+    /// `WouldBlock` if too many jobs run; those of sockets and threads.
     pub(crate) fn announce(&self, caller: Caller) -> io::Result<Vec<u8>> {
         let listener = Listener::new()?;
         let name = listener.name().to_vec();
@@ -80,7 +81,7 @@ impl Jobs {
         Ok(name)
     }
 
-    /// Stops all jobs, and waits until they have stopped.
+    /// Stops all jobs and waits for their end.
     pub(crate) fn end(&self) {
         let mut running = self.shared.running.lock();
         while !running.is_empty() {
@@ -94,7 +95,7 @@ impl Jobs {
     }
 }
 
-/// A job's end, however it comes.
+/// Removes a job from `Shared::running` when it ends, also by a panic.
 struct End {
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,
@@ -108,7 +109,7 @@ impl Drop for End {
     }
 }
 
-/// Waits for the process that asked, and does its job.
+/// Waits for the client, and runs its job.
 fn serve(
     core: Core,
     notifier: Option<Notifier>,
@@ -116,16 +117,16 @@ fn serve(
     listener: &Listener,
     stop: &Arc<AtomicBool>,
 ) -> io::Result<()> {
-    let Some(socket) = listener.accept(PATIENCE)? else {
+    let Some(socket) = listener.accept(TIMEOUT)? else {
         return Ok(());
     };
     let (pid, uid) = socket.peer()?;
-    // A process that this one's namespace does not know has no number here.
+    // `caller.pid` is 0 for a process outside of this PID namespace.
     if uid != caller.uid || (caller.pid != 0 && pid != caller.pid) {
         tracing::warn!(pid, uid, "a job came from another process than asked");
         return Ok(());
     }
-    if !socket.wait(PATIENCE)? {
+    if !socket.wait(TIMEOUT)? {
         return Ok(());
     }
     let Some((order, archive)) = socket.receive()? else {
@@ -133,26 +134,26 @@ fn serve(
     };
     let Order { job, umask } = serde_json::from_slice(&order)?;
     let fs = FileSystem::from_core(core).as_user(caller.with_umask(umask));
-    let told = run(&fs, &job, archive, stop, &mut |told| {
-        // A command that does not listen any more has stopped the job.
-        if send(&socket, &told).is_err() || has_left(&socket) {
+    let event = run(&fs, &job, archive, stop, &mut |event| {
+        // A client that has closed its socket stops the job.
+        if send(&socket, &event).is_err() || has_left(&socket) {
             stop.store(true, Ordering::Relaxed);
         }
     });
-    // The caller's next look is not to find what was there before.
+    // The client must not see stale entries of the kernel's caches after the job.
     if let Some(notifier) = notifier {
         notifier.flush();
     }
-    // It may have left, and does not want to know then.
-    let _ = send(&socket, &told);
+    // The client may be gone.
+    let _ = send(&socket, &event);
     Ok(())
 }
 
-fn send(socket: &Socket, told: &Told) -> io::Result<()> {
-    socket.send(&serde_json::to_vec(told)?, None)
+fn send(socket: &Socket, event: &Event) -> io::Result<()> {
+    socket.send(&serde_json::to_vec(event)?, None)
 }
 
-/// Is the other end gone? It sends nothing more, so there is something only then.
+/// Is the client gone? It sends nothing after its order, so the socket is readable only at its end.
 fn has_left(socket: &Socket) -> bool {
     socket.wait(Duration::ZERO).unwrap_or(true)
 }

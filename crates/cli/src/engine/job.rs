@@ -1,4 +1,4 @@
-//! What goes over the socket, as JSON: one message each.
+//! The messages on the socket, each as JSON.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -19,11 +19,12 @@ impl From<&Path> for RawPath {
     }
 }
 
-/// Most bytes of a path that is only shown: an archive may have names longer than a message.
+/// Most bytes of a path in a message to be printed: an archive may have names longer than a
+/// message.
 const SHOWN_MAX: usize = 4096;
 
 impl RawPath {
-    /// A path that is only shown.
+    /// A path for messages, truncated to [`SHOWN_MAX`].
     pub(super) fn shown(path: &Path) -> Self {
         let bytes = path.as_os_str().as_bytes();
         Self(bytes[..bytes.len().min(SHOWN_MAX)].to_vec())
@@ -51,10 +52,11 @@ pub(crate) enum Job {
     /// Unpacks the archive that is handed over.
     Unpack {
         to: RawPath,
-        /// Owners and permissions as the archive has them; as tar(1) does for this user without a word.
+        /// Set owners and permissions as the archive has them? `None`: as tar(1) does for this
+        /// user.
         owners: Option<bool>,
         permissions: Option<bool>,
-        /// Go owners by number even where this host knows their names?
+        /// Ignore the names of owners?
         numeric: bool,
     },
     /// Packs an archive into what is handed over.
@@ -74,32 +76,32 @@ pub(crate) enum Job {
     },
 }
 
-/// A job, and what of its process the daemon cannot look up.
+/// A job, and the umask of its process, which the daemon cannot look up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) job: Job,
     pub(crate) umask: u16,
 }
 
-/// What is told of a job.
+/// An event of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Told {
-    /// So much was done so far.
+pub(crate) enum Event {
+    /// The counts so far.
     Progress(Counts),
-    /// It went wrong with one name; the work goes on.
+    /// One name failed; the work goes on.
     Failed(Wrong),
-    /// A name was left out, as it must be.
+    /// A name was left out.
     Skipped(RawPath),
-    /// There is something to know about a name that was done.
+    /// A remark about a name that was done.
     Warning(Wrong),
-    /// It is done.
+    /// The job is done.
     Done(Counts),
-    /// It came to an end before.
+    /// The job failed as a whole.
     Ended(Wrong),
 }
 
-/// What was done.
+/// Counts of names and bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts {
     pub(crate) names: u64,
@@ -167,14 +169,14 @@ impl From<&Counts> for Copied {
     }
 }
 
-/// What went wrong, and where.
+/// An error about a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wrong {
-    /// Where it comes from, or where it goes?
+    /// Is the path on the source's side?
     pub(crate) is_source: bool,
     pub(crate) path: RawPath,
     pub(crate) text: String,
-    /// Has the reader of the output gone?
+    /// Is the error a closed output (`EPIPE`)?
     pub(crate) no_reader: bool,
 }
 
@@ -200,8 +202,8 @@ mod tests {
         let side = Side::From;
         let wrong = Wrong::from(&CopyError { side, path, error });
         assert!(wrong.no_reader);
-        let told = serde_json::to_vec(&Told::Failed(wrong)).unwrap();
-        assert!(told.len() < super::super::socket::MESSAGE_MAX);
+        let event = serde_json::to_vec(&Event::Failed(wrong)).unwrap();
+        assert!(event.len() < super::super::socket::MESSAGE_MAX);
     }
 
     #[test]

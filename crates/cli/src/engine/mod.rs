@@ -1,12 +1,13 @@
-//! Work on whole trees that goes into the engine as one: copying, removing, packing, unpacking, other owners
-//! and modes. A mount is asked to do it inside its daemon, past the kernel; a volume that is not mounted
-//! is opened here. Both run the same [`Job`].
+//! Operations on whole trees: copying, removing, packing, unpacking, changing owners and modes. The
+//! daemon of a mount does them in its own process, without kernel requests. A volume that is not
+//! mounted is opened by the command. Both run the same [`Job`].
 //!
-//! The way to a daemon: an ioctl(2) on the root directory, which only the daemon of that mount can answer,
-//! gives the name of a socket made for this one job, and tells the daemon which process asks. On the socket come the
-//! job and the archive's descriptor; back come progress, failures of single names, and the end. The daemon
-//! checks that the socket's peer is the process that asked; the job has that process's rights, and ends when
-//! the socket does.
+//! The command reaches the daemon by an ioctl(2) on the root directory, which only the daemon of
+//! that mount can answer. The answer is the name of a socket made for this one job; the ioctl tells
+//! the daemon which process asks. The command sends the job and the archive's descriptor over the
+//! socket. The daemon sends progress, failures of single names, and the end. The daemon checks that
+//! the socket's peer is the process that asked. The job has the rights of that process, and ends
+//! when the socket is closed.
 
 pub(crate) mod archive;
 mod client;

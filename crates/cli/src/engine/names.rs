@@ -1,4 +1,4 @@
-//! Names of users and groups, as this host has them.
+//! Names of users and groups of this host.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 
 use crate::message::{Failure, Result};
 
-/// What the host's user and group databases say; each is asked once.
+/// A cache of the host's user and group databases.
 #[derive(Debug, Default)]
 pub(super) struct HostNames {
     numbers: Mutex<Known<Vec<u8>, u32>>,
     names: Mutex<Known<u32, Vec<u8>>>,
 }
 
-/// What was found, and what was not.
+/// Lookups and their results, negative ones included.
 type Known<K, V> = HashMap<(Named, K), Option<V>>;
 
 impl Owners for HostNames {
@@ -41,7 +41,7 @@ impl Owners for HostNames {
     }
 }
 
-/// The number of a user or group; a database that cannot be asked knows nobody.
+/// The number of a user or group; `None` also if the database cannot be read.
 fn number(kind: Named, name: &str) -> Option<u32> {
     match kind {
         Named::User => Some(User::from_name(name).ok()??.uid.as_raw()),
@@ -73,7 +73,7 @@ pub(crate) fn parse_id(kind: Named, name: &str) -> Result<u32> {
     };
     number(kind, name)
         .or_else(|| name.parse().ok())
-        // It stands for "none" in system calls.
+        // System calls use it for "no id".
         .filter(|&number| number != u32::MAX)
         .ok_or_else(|| {
             Failure::new(format!("there is no {what} of this name"))

@@ -1,7 +1,8 @@
-//! An archive that lies in the mount whose daemon works on it: this process reads or writes it, and the daemon has a pipe.
+//! An archive in the same mount as the tree: the command reads or writes it, and the daemon gets a
+//! pipe.
 //!
-//! A thread of a daemon never waits for its own mount: the kernel would wait for an answer even when the daemon is killed, and
-//! neither it nor any caller of the mount would ever go.
+//! A thread of a daemon never waits for its own mount. The kernel would wait for an answer even
+//! after the daemon was killed, and neither the daemon nor any caller of the mount could end.
 
 use super::job::Job;
 use rustix::fs::{fstat, stat};
@@ -12,14 +13,14 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 
-/// What carries an archive to its daemon, or from it, if anything has to.
+/// The thread that copies between the archive and the pipe, if one is needed.
 pub(super) struct Relay(Option<JoinHandle<io::Result<u64>>>);
 
 impl Relay {
-    /// What the daemon of the mount at `root` gets in place of `archive`.
+    /// The descriptor for the daemon of the mount at `root`: `archive`, or a pipe.
     ///
     /// # Errors
-    /// There can be no pipe or no thread.
+    /// Those of making a pipe and a thread.
     pub(super) fn of(
         archive: Option<OwnedFd>,
         root: &Path,
@@ -35,12 +36,13 @@ impl Relay {
             _ => ((archive, target), source),
         };
         let (mut from, mut to) = (File::from(ours.0), File::from(ours.1));
-        let carry = move || io::copy(&mut from, &mut to);
+        let copy = move || io::copy(&mut from, &mut to);
         let thread = thread::Builder::new().name("holdfast-relay".into());
-        Ok((Some(theirs), Self(Some(thread.spawn(carry)?))))
+        Ok((Some(theirs), Self(Some(thread.spawn(copy)?))))
     }
 
-    /// Waits until all that the daemon wrote is there. What it did not want to read is no error.
+    /// Waits until all that the daemon wrote is in the archive. A pipe that the daemon closed early
+    /// is no error.
     ///
     /// # Errors
     /// Those of the archive.

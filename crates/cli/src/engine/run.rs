@@ -13,23 +13,23 @@ use holdfast::{
 };
 
 use super::compression::{Compression, compress, decompressed};
-use super::job::{Counts, Job, RawPath, Told, Wrong};
+use super::job::{Counts, Event, Job, RawPath, Wrong};
 use super::names::HostNames;
-use super::stream::{ReadAhead, Stoppable};
+use super::stream::{Readahead, Stoppable};
 
-/// How often progress is told, at most.
+/// Least time between two progress events.
 const PACE: Duration = Duration::from_millis(100);
 
-/// Runs a job to its end. `archive` is what it unpacks or packs into. `tell` hears of everything but the end,
-/// which is the answer.
+/// Runs a job. `archive` is the archive to unpack or to write. `tell` receives all events but the
+/// last, which is returned.
 pub(super) fn run(
     fs: &FileSystem,
     job: &Job,
     archive: Option<OwnedFd>,
     stop: &Arc<AtomicBool>,
-    tell: &mut dyn FnMut(Told),
-) -> Told {
-    let mut told = Paced { tell, last: None };
+    tell: &mut dyn FnMut(Event),
+) -> Event {
+    let mut paced = Paced { tell, last: None };
     let ended = stop;
     let stop = Some(Arc::clone(stop));
     let change = ChangeOptions { stop: stop.clone() };
@@ -40,17 +40,17 @@ pub(super) fn run(
                 ..CopyOptions::default()
             };
             let (from, to) = (PathBuf::from(from), PathBuf::from(to));
-            let copied = fs.copy_across(from, fs, to, &options, &mut |event| told.copy(&event));
+            let copied = fs.copy_across(from, fs, to, &options, &mut |event| paced.copy(&event));
             copied.map(|copied| Counts::from(&copied))
         }
         Job::Remove { path } => {
             let path = PathBuf::from(path);
-            fs.remove_tree(path, &change, &mut |event| told.change(&event))
+            fs.remove_tree(path, &change, &mut |event| paced.change(&event))
                 .map(counts)
         }
         Job::Owner { path, uid, gid } => {
             let path = PathBuf::from(path);
-            let watch = &mut |event: ChangeEvent<'_>| told.change(&event);
+            let watch = &mut |event: ChangeEvent<'_>| paced.change(&event);
             fs.set_owner_tree(path, *uid, *gid, &change, watch)
                 .map(counts)
         }
@@ -58,14 +58,14 @@ pub(super) fn run(
             let path = PathBuf::from(path);
             match mode.parse() {
                 Ok(mode) => {
-                    let watch = &mut |event: ChangeEvent<'_>| told.change(&event);
+                    let watch = &mut |event: ChangeEvent<'_>| paced.change(&event);
                     fs.set_mode_tree(path, &mode, &change, watch).map(counts)
                 }
                 Err(error) => Err(failed(Side::To, path, io::Error::other(error))),
             }
         }
         Job::Unpack { .. } | Job::Pack { .. } => match archive {
-            Some(archive) => on_archive(fs, job, archive, ended, &mut told),
+            Some(archive) => on_archive(fs, job, archive, ended, &mut paced),
             None => Err(failed(
                 Side::From,
                 PathBuf::new(),
@@ -73,11 +73,11 @@ pub(super) fn run(
             )),
         },
     };
-    // What reads the archive ahead may be waiting for more of it.
+    // The read-ahead thread may be waiting for more of the archive.
     ended.store(true, Ordering::Relaxed);
     match done {
-        Ok(counts) => Told::Done(counts),
-        Err(error) => Told::Ended(Wrong::from(&error)),
+        Ok(counts) => Event::Done(counts),
+        Err(error) => Event::Ended(Wrong::from(&error)),
     }
 }
 
@@ -86,13 +86,13 @@ fn on_archive(
     job: &Job,
     archive: OwnedFd,
     stop: &Arc<AtomicBool>,
-    told: &mut Paced<'_>,
+    paced: &mut Paced<'_>,
 ) -> Result<Counts, CopyError> {
     let of_archive = |side| move |error| failed(side, PathBuf::new(), error);
     let stream = Stoppable::new(archive, Arc::clone(stop));
     let names =
         |numeric: bool| (!numeric).then(|| Arc::new(HostNames::default()) as Arc<dyn Owners>);
-    let watch = &mut |event: CopyEvent<'_>| told.copy(&event);
+    let watch = &mut |event: CopyEvent<'_>| paced.copy(&event);
     let copied: Copied = match job {
         Job::Unpack {
             to,
@@ -114,11 +114,11 @@ fn on_archive(
                 owners: owners.unwrap_or(usual.owners),
                 permissions: permissions.unwrap_or(usual.permissions),
                 names: names(*numeric),
-                // A tape or a disk need not be read to its end for an archive on it.
+                // An uncompressed archive on a tape or disk is not read to the device's end.
                 drain: compression != Compression::None || !is_stored,
                 stop: Some(Arc::clone(stop)),
             };
-            let mut stream = ReadAhead::of(stream);
+            let mut stream = Readahead::of(stream);
             fs.unpack(&mut stream, to, &options, watch)?
         }
         Job::Pack {
@@ -148,9 +148,9 @@ fn failed(side: Side, path: PathBuf, error: io::Error) -> CopyError {
     CopyError { side, path, error }
 }
 
-/// Tells everything but too much progress.
+/// Passes events on, progress at most once in [`PACE`].
 struct Paced<'t> {
-    tell: &'t mut dyn FnMut(Told),
+    tell: &'t mut dyn FnMut(Event),
     last: Option<Instant>,
 }
 
@@ -158,9 +158,9 @@ impl Paced<'_> {
     fn copy(&mut self, event: &CopyEvent<'_>) {
         match event {
             CopyEvent::Progress(copied) => self.progress(|| Counts::from(*copied)),
-            CopyEvent::Failed(error) => (self.tell)(Told::Failed(Wrong::from(*error))),
-            CopyEvent::Skipped(path) => (self.tell)(Told::Skipped(RawPath::shown(path))),
-            CopyEvent::Warning { path, text } => (self.tell)(Told::Warning(Wrong {
+            CopyEvent::Failed(error) => (self.tell)(Event::Failed(Wrong::from(*error))),
+            CopyEvent::Skipped(path) => (self.tell)(Event::Skipped(RawPath::shown(path))),
+            CopyEvent::Warning { path, text } => (self.tell)(Event::Warning(Wrong {
                 is_source: true,
                 path: RawPath::shown(path),
                 text: (*text).to_owned(),
@@ -172,14 +172,14 @@ impl Paced<'_> {
     fn change(&mut self, event: &ChangeEvent<'_>) {
         match event {
             ChangeEvent::Progress(changed) => self.progress(|| Counts::from(*changed)),
-            ChangeEvent::Failed(error) => (self.tell)(Told::Failed(Wrong::from(*error))),
+            ChangeEvent::Failed(error) => (self.tell)(Event::Failed(Wrong::from(*error))),
         }
     }
 
     fn progress(&mut self, counts: impl FnOnce() -> Counts) {
         if self.last.is_none_or(|last| last.elapsed() >= PACE) {
             self.last = Some(Instant::now());
-            (self.tell)(Told::Progress(counts()));
+            (self.tell)(Event::Progress(counts()));
         }
     }
 }

@@ -1,25 +1,26 @@
-//! What is shown while a job goes on.
+//! The progress of a job on the terminal.
 
 use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::job::{Told, Wrong};
+use super::job::{Event, Wrong};
 use crate::info::units::bytes;
 use crate::message::Failure;
 
-/// A bar on standard error, if that is a terminal, and the failures of single names.
+/// A progress bar on standard error, if that is a terminal, and messages about single names.
 pub(super) struct Shown {
     bar: ProgressBar,
     root: String,
-    /// The archive of the job, and whether the job reads it.
+    /// The name of the job's archive, and whether the job reads it.
     archive: Option<(String, bool)>,
 }
 
 impl Shown {
-    /// `root` stands before paths in a file system, the archive's name before those in an archive.
+    /// Paths in a file system are printed after `root`, those in an archive after the archive's
+    /// name.
     pub(super) fn new(root: &str, archive: Option<(String, bool)>) -> Self {
-        // Hidden by itself where standard error is no terminal.
+        // `indicatif` hides it where standard error is no terminal.
         let bar = ProgressBar::no_length();
         if let Ok(style) =
             ProgressStyle::with_template("{spinner} {human_pos} names, {msg}{elapsed}")
@@ -33,33 +34,32 @@ impl Shown {
         }
     }
 
-    pub(super) fn note(&self, told: &Told) {
-        match told {
-            Told::Progress(counts) => {
+    pub(super) fn note(&self, event: &Event) {
+        match event {
+            Event::Progress(counts) => {
                 if counts.bytes > 0 {
                     self.bar.set_message(format!("{}, ", bytes(counts.bytes)));
                 }
                 self.bar.set_position(counts.names);
             }
-            Told::Failed(wrong) | Told::Warning(wrong) => {
-                let failure = self.failure(wrong);
-                self.bar.suspend(|| failure.print());
+            Event::Failed(wrong) | Event::Warning(wrong) => self.print(&self.failure(wrong)),
+            Event::Skipped(path) => {
+                let failure = Failure::new("is a socket, which no archive can hold: left out");
+                self.print(&failure.at(&PathBuf::from(path)));
             }
-            Told::Skipped(path) => {
-                let path = PathBuf::from(path);
-                let failure =
-                    Failure::new("is a socket, which no archive can hold: left out").at(&path);
-                self.bar.suspend(|| failure.print());
-            }
-            Told::Done(_) | Told::Ended(_) => {}
+            Event::Done(_) | Event::Ended(_) => {}
         }
     }
 
-    /// What went wrong, by its whole path.
+    fn print(&self, failure: &Failure) {
+        self.bar.suspend(|| failure.print());
+    }
+
+    /// The message, with the whole path.
     pub(super) fn failure(&self, wrong: &Wrong) -> Failure {
         let path = PathBuf::from(&wrong.path);
-        let failure = Failure::new(wrong.text.clone());
-        // A path of an archive's member, or an empty one for the archive itself.
+        let failure = Failure::new(&wrong.text);
+        // The path of a member; empty for the archive itself.
         if let Some((archive, _)) = self
             .archive
             .as_ref()

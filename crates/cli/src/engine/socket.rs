@@ -1,4 +1,4 @@
-//! A socket that carries whole messages, and descriptors beside them.
+//! A socket of messages that can carry a descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,14 +13,14 @@ use rustix::net::{
 
 /// Bytes of a message, at most.
 pub(super) const MESSAGE_MAX: usize = 64 << 10;
-/// Descriptors with one.
+/// Descriptors with a message.
 const DESCRIPTORS: usize = 1;
 
-/// One end.
+/// A connected socket.
 #[derive(Debug)]
 pub(super) struct Socket(OwnedFd);
 
-/// What is connected to, once.
+/// A listening socket for one connection.
 #[derive(Debug)]
 pub(super) struct Listener {
     socket: OwnedFd,
@@ -38,7 +38,7 @@ fn make() -> io::Result<OwnedFd> {
 }
 
 impl Listener {
-    /// Listens under a name that nobody else has.
+    /// Listens under a random name in the abstract namespace.
     ///
     /// # Errors
     /// Those of socket(2), bind(2), listen(2).
@@ -60,12 +60,12 @@ impl Listener {
         &self.name
     }
 
-    /// Waits for somebody; none comes within the time.
+    /// Waits for a connection; `None` if none comes within the time.
     ///
     /// # Errors
     /// Those of poll(2) and accept(2).
-    pub(super) fn accept(&self, patience: Duration) -> io::Result<Option<Socket>> {
-        if !wait(&self.socket, PollFlags::IN, patience)? {
+    pub(super) fn accept(&self, timeout: Duration) -> io::Result<Option<Socket>> {
+        if !wait(&self.socket, PollFlags::IN, timeout)? {
             return Ok(None);
         }
         let socket = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC)?;
@@ -84,7 +84,7 @@ impl Socket {
         Ok(Self(socket))
     }
 
-    /// The process and user at the other end.
+    /// Process and user of the peer.
     ///
     /// # Errors
     /// Those of getsockopt(2).
@@ -93,18 +93,18 @@ impl Socket {
         Ok((peer.pid.as_raw_pid().cast_unsigned(), peer.uid.as_raw()))
     }
 
-    /// Waits until there is something to receive, or the other end is gone; `false` after the time.
+    /// Waits until a message can be received or the peer is gone; `false` after the time.
     ///
     /// # Errors
     /// Those of poll(2).
-    pub(super) fn wait(&self, patience: Duration) -> io::Result<bool> {
-        wait(&self.0, PollFlags::IN, patience)
+    pub(super) fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        wait(&self.0, PollFlags::IN, timeout)
     }
 
     /// Sends a message, and a descriptor with it.
     ///
     /// # Errors
-    /// `EPIPE` when the other end is gone.
+    /// `EPIPE` when the peer is gone.
     pub(super) fn send(&self, message: &[u8], descriptor: Option<&OwnedFd>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -125,7 +125,7 @@ impl Socket {
         }
     }
 
-    /// Receives a message; none when the other end is gone.
+    /// Receives a message; `None` when the peer is gone.
     ///
     /// # Errors
     /// `InvalidData` for one that is too long.
@@ -156,17 +156,17 @@ impl Socket {
     }
 }
 
-/// Waits until a descriptor is ready, or broken; `false` after the time.
+/// Waits until a descriptor is ready or has an error; `false` after the time.
 ///
 /// # Errors
 /// Those of poll(2).
-pub(super) fn wait(fd: impl AsFd, flags: PollFlags, patience: Duration) -> io::Result<bool> {
+pub(super) fn wait(fd: impl AsFd, flags: PollFlags, timeout: Duration) -> io::Result<bool> {
     let mut fds = [PollFd::new(&fd, flags)];
-    let patience = Timespec {
-        tv_sec: patience.as_secs().cast_signed(),
-        tv_nsec: patience.subsec_nanos().into(),
+    let timeout = Timespec {
+        tv_sec: timeout.as_secs().cast_signed(),
+        tv_nsec: timeout.subsec_nanos().into(),
     };
-    match poll(&mut fds, Some(&patience)) {
+    match poll(&mut fds, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),

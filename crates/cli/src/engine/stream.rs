@@ -1,5 +1,5 @@
-//! An archive's descriptor, which may be a pipe that somebody fills slowly: read and written so that the work
-//! can be stopped meanwhile; and read ahead on a thread of its own.
+//! Reading and writing an archive's descriptor so that the job can be stopped while a slow pipe
+//! blocks; and reading ahead on a thread of its own.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,17 +13,17 @@ use rustix::event::PollFlags;
 
 use super::socket::wait;
 
-/// How often a stream that is not ready looks whether it is to stop.
+/// How often a blocked stream checks its stop flag.
 const LOOK: Duration = Duration::from_millis(200);
-/// Bytes read at once, and how many such pieces may wait.
+/// Bytes read at once, and how many such pieces the queue holds.
 const PIECE: usize = 256 << 10;
 const WAITING: usize = 8;
 
-/// A descriptor that stops when it is told to.
+/// A descriptor; its reads and writes fail once `stop` is set.
 #[derive(Debug)]
 pub(super) struct Stoppable {
     file: File,
-    /// Bytes that it takes without blocking once it is ready: a pipe's are few.
+    /// Bytes that can be written without blocking once it is ready: `PIPE_BUF` for a pipe.
     at_once: usize,
     stop: Arc<AtomicBool>,
 }
@@ -43,7 +43,7 @@ impl Stoppable {
         }
     }
 
-    /// Is it a file or a device, and no pipe or socket that something is still written to?
+    /// Is it a file or a device, and not a pipe or socket that may still be written to?
     pub(super) fn is_stored(&self) -> bool {
         use std::os::unix::fs::FileTypeExt as _;
         let kind = self.file.metadata().map(|meta| meta.file_type());
@@ -66,7 +66,7 @@ impl Read for Stoppable {
         loop {
             self.ready(PollFlags::IN)?;
             match self.file.read(buf) {
-                // It does not block by itself, and others read it, too.
+                // The descriptor is non-blocking, and another process may have read the data.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return read,
             }
@@ -90,17 +90,17 @@ impl Write for Stoppable {
     }
 }
 
-/// What another thread reads ahead.
+/// A stream that another thread reads ahead.
 #[derive(Debug)]
-pub(super) struct ReadAhead {
+pub(super) struct Readahead {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     at: usize,
     ended: bool,
 }
 
-impl ReadAhead {
-    /// Begins to read. Without a thread the reader itself comes back.
+impl Readahead {
+    /// Starts the thread. If none can be started, the reader itself is returned.
     pub(super) fn of(reader: Box<dyn Read + Send>) -> Box<dyn Read> {
         let (sender, pieces) = sync_channel(WAITING);
         let shared = Arc::new(parking_lot::Mutex::new(Some(reader)));
@@ -126,7 +126,7 @@ impl ReadAhead {
     }
 }
 
-/// Reads until the end, which is an empty piece, an error, or until the receiver is gone.
+/// Reads until the end, an error, or until the receiver is gone. An empty piece marks the end.
 fn fill(mut reader: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>>>) {
     loop {
         let mut piece = Vec::with_capacity(PIECE);
@@ -136,14 +136,14 @@ fn fill(mut reader: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>
             return;
         }
         if end {
-            // A reader that is gone needs neither.
+            // A receiver that is gone needs no end mark.
             let _ = sender.send(read.map(|_| Vec::new()));
             return;
         }
     }
 }
 
-impl Read for ReadAhead {
+impl Read for Readahead {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
             if self.ended {
@@ -175,7 +175,7 @@ mod tests {
         let content: Vec<u8> = (0..3 * PIECE + 7).map(|at| (at % 251) as u8).collect();
         let mut all = Vec::new();
         let reader = io::Cursor::new(content.clone()).chain(Fails);
-        let error = ReadAhead::of(Box::new(reader))
+        let error = Readahead::of(Box::new(reader))
             .read_to_end(&mut all)
             .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -191,7 +191,7 @@ mod tests {
             }
         }
         let reader = (&b"begin"[..]).chain(Panics);
-        let read = ReadAhead::of(Box::new(reader)).read_to_end(&mut Vec::new());
+        let read = Readahead::of(Box::new(reader)).read_to_end(&mut Vec::new());
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::Other);
     }
 

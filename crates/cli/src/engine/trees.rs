@@ -4,40 +4,36 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Component;
 
-use holdfast::Volume;
-
-use super::job::Counts;
 use super::names::parse_owner;
 use super::{Inside, Job, RawPath, perform};
 use crate::copy::place::Place;
-use crate::info::units::number as shown_number;
-use crate::message::{Failure, Result};
-use crate::volume::volume_failure;
+use crate::message::{Failure, Result, unless_failed};
+use crate::volume::open_read_only;
 
 /// Remove files and trees inside a volume, mounted or not, as rm(1)
 ///
-/// PATH lies in a mount of holdfast, or is VOLUME:/PATH. In a mount the work is done by its daemon, with
-/// this user's rights, without a request of the kernel for each name: several times as fast as rm(1). What
-/// cannot be removed is told, and the rest is; the exit code is 1 then. Interrupting the command stops the
-/// work.
+/// PATH is in a mount of holdfast, or is VOLUME:/PATH. In a mount the daemon does the work with
+/// this user's rights, without a kernel request for each name: several times as fast as rm(1). A
+/// name that cannot be removed is printed, the rest is removed, and the exit code is 1.
+/// Interrupting the command stops the work.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArguments {
-    /// What is removed
+    /// The names to remove
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<OsString>,
 
-    /// Remove directories with all below them
+    /// Remove directories and their content
     #[arg(short, long, visible_short_alias = 'R')]
     recursive: bool,
 
-    /// Say nothing of what is not there
+    /// Ignore names that do not exist
     #[arg(short, long)]
     force: bool,
 }
 
 /// Give files and trees inside a volume another owner, as chown(1)
 ///
-/// PATH lies in a mount of holdfast, or is VOLUME:/PATH. Symbolic links are changed themselves.
+/// PATH is in a mount of holdfast, or is VOLUME:/PATH. Symbolic links are not followed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OwnerArguments {
     /// Names or numbers: USER, USER:GROUP or :GROUP
@@ -55,7 +51,7 @@ pub(crate) struct OwnerArguments {
 
 /// Change the modes of files and trees inside a volume, as chmod(1)
 ///
-/// PATH lies in a mount of holdfast, or is VOLUME:/PATH. Symbolic links are left alone.
+/// PATH is in a mount of holdfast, or is VOLUME:/PATH. Symbolic links are left alone.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ModeArguments {
     /// As chmod(1) takes it: 755, u+rwX,go-w
@@ -87,7 +83,7 @@ pub(crate) fn remove(arguments: &RemoveArguments) -> Result<()> {
         let path = RawPath::from(&*inside.path);
         failed += perform(&inside, Job::Remove { path }, None)?.failed;
     }
-    told(failed, "removed")
+    unless_failed(failed, "removed")
 }
 
 pub(crate) fn owner(arguments: &OwnerArguments) -> Result<()> {
@@ -128,31 +124,29 @@ fn each(
         refuse_tree(&place, is_dir == Some(true), recursive, hint)?;
         let inside = Inside::of(&place, instead)?;
         let path = RawPath::from(&*inside.path);
-        let Counts { failed: more, .. } = perform(&inside, job(path), None)?;
-        failed += more;
+        failed += perform(&inside, job(path), None)?.failed;
     }
-    told(failed, "changed")
+    unless_failed(failed, "changed")
 }
 
-/// Is it a directory itself? `None`: it is not there, which is no error where `may_miss`.
+/// Is it a directory? Links are not followed. `None`: it does not exist, which is no error if
+/// `may_miss`.
 fn is_dir(place: &Place, may_miss: bool) -> Result<Option<bool>> {
     let found = match place.image() {
         None => std::fs::symlink_metadata(place.path()).map(|meta| meta.is_dir()),
         Some(image) => {
-            let volume = Volume::open_read_only(image);
-            let volume = volume.map_err(|error| volume_failure(image, &error))?;
-            let about = volume.file_system().symlink_metadata(place.path());
+            let about = open_read_only(image)?.symlink_metadata(place.path());
             about.map(|about| about.is_dir())
         }
     };
     match found {
         Ok(is_dir) => Ok(Some(is_dir)),
         Err(error) if may_miss && error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::new(error.to_string()).about(place.to_string())),
+        Err(error) => Err(Failure::new(error).about(place)),
     }
 }
 
-/// Refuses to remove the root of a file system, which no directory has as a name.
+/// Refuses to remove the root of a file system, which has no name in a directory.
 fn refuse_root(place: &Place, inside: &Inside) -> Result<()> {
     let mut parts = inside.path.components();
     if parts.any(|part| !matches!(part, Component::RootDir | Component::CurDir)) {
@@ -160,7 +154,7 @@ fn refuse_root(place: &Place, inside: &Inside) -> Result<()> {
     }
     let (what, hint) = match place.image() {
         None => (
-            "is the mount point of a file system, whose root cannot be removed",
+            "is a mount point: the root of a file system cannot be removed",
             "holdfast umount ends the mount; to empty it, name what it holds",
         ),
         Some(_) => (
@@ -168,22 +162,12 @@ fn refuse_root(place: &Place, inside: &Inside) -> Result<()> {
             "name what it holds, or holdfast mkfs --force makes an empty volume",
         ),
     };
-    Err(Failure::new(what).about(place.to_string()).hint(hint))
+    Err(Failure::new(what).about(place).hint(hint))
 }
 
 fn refuse_tree(place: &Place, is_dir: bool, recursive: bool, hint: &str) -> Result<()> {
     if is_dir && !recursive {
-        return Err(Failure::new("is a directory")
-            .about(place.to_string())
-            .hint(hint));
-    }
-    Ok(())
-}
-
-fn told(failed: u64, what: &str) -> Result<()> {
-    if failed > 0 {
-        let failed = shown_number(failed);
-        return Err(Failure::new(format!("{failed} names were not {what}")));
+        return Err(Failure::new("is a directory").about(place).hint(hint));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a volume does, for people.
+//! A volume's journal and device, as rows of the table.
 
 use super::report::{Transfers, VolumeUse, Work};
 use super::units::{bytes, number, span};
@@ -50,7 +50,7 @@ fn done(work: &Work, what: &str) -> String {
     format!("{} {what}{s}{times}", number(work.count))
 }
 
-/// How long each took, on average.
+/// The mean time of one.
 fn each(nanoseconds: u64, count: u64) -> String {
     match nanoseconds.checked_div(count) {
         Some(only) if count == 1 => format!(" ({})", span(only)),

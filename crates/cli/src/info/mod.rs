@@ -1,4 +1,4 @@
-//! `holdfast info`: what a file system tells about itself.
+//! `holdfast info`: the report of a mount or of a volume.
 
 mod activity;
 pub(crate) mod report;
@@ -27,22 +27,23 @@ use table::Table;
 /// The largest value that an extended attribute can have.
 const VALUE_MAX: usize = 1 << 16;
 
-/// Tell what a mounted file system, or a volume, is and holds
+/// Show the state of a mounted file system or of a volume
 ///
-/// Of a volume that is not mounted: identity, label, size, free space, groups, whether it was closed,
-/// counts. It is not changed. One that is mounted is asked as its mount is. Of a mount: transport and why that one, the protocol agreed on with the kernel, options and limits, counts
-/// of inodes, names, pages and bytes, memory of the daemon, and requests so far by their kind.
+/// Of a volume that is not mounted: identity, label, size, free space, groups, whether it was
+/// closed, counts. The volume is not changed. For a mounted volume, its mount is asked. Of a mount:
+/// transport and the reason for it, FUSE protocol, options, limits, counts of inodes, names, pages
+/// and bytes, memory of the daemon, and requests so far by kind.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The mount point, or anything below it; an image file or a block device
     #[arg(value_name = "DIR|VOLUME")]
     dir: PathBuf,
 
-    /// Also count inodes by state and by type, which looks at each one: those in memory of a mount; all
-    /// of a volume, which have no states
+    /// Also count inodes by state and by type, which visits each one: of a mount those in memory,
+    /// of a volume all, without states
     ///
-    /// States: used by an open file, the kernel or a request; unused; orphans, which have no name
-    /// and go with their last use; dying.
+    /// States: used by an open file, the kernel or a request; unused; orphans, without a name and
+    /// freed with their last use; being freed.
     #[arg(long)]
     inodes: bool,
 
@@ -81,19 +82,17 @@ pub(crate) fn root_of(dir: &Path) -> Result<PathBuf> {
     let path = match std::fs::canonicalize(dir) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Failure::new(error.to_string())
+            return Err(Failure::new(error)
                 .at(dir)
                 .hint("a directory in a mount of holdfast"));
         }
-        // A dead mount still has its line in the table.
-        Err(_) => {
-            std::path::absolute(dir).map_err(|error| Failure::new(error.to_string()).at(dir))?
-        }
+        // The mount point of a dead daemon is still in the mount table.
+        Err(_) => std::path::absolute(dir).map_err(|error| Failure::new(error).at(dir))?,
     };
     let mounted = mounts()?
         .into_iter()
         .filter(|mounted| path.starts_with(&mounted.mount_point));
-    // The deepest covers the path; of several at one place, the one made last.
+    // The deepest mount point covers the path; of several at one place, the last one made.
     match mounted.max_by_key(|mounted| mounted.mount_point.components().count()) {
         Some(mounted) if mounted.is_fuse() => Ok(mounted.mount_point),
         other => Err(not_ours(dir, other.as_ref())),
@@ -111,14 +110,14 @@ fn not_ours(dir: &Path, mounted: Option<&Mounted>) -> Failure {
     }
 }
 
-/// The report of the daemon that serves the mount at `root`, as it wrote it.
+/// The report of the daemon that serves the mount at `root`, as JSON.
 pub(crate) fn read(root: &Path, attribute: &str) -> Result<String> {
     let mut value = vec![0; VALUE_MAX];
     let length = match rustix::fs::getxattr(root, attribute, &mut value[..]) {
-        // Without extended attributes, or not ours.
+        // Mounted with `noxattr`, or not a mount of holdfast.
         Err(Code::NOTSUP) => match read_without_xattrs(root, attribute == INODES_XATTR) {
-            Ok(told) => {
-                value = told;
+            Ok(answer) => {
+                value = answer;
                 Ok(value.len())
             }
             Err(_) => Err(Code::NOTSUP),
@@ -136,7 +135,7 @@ pub(crate) fn read(root: &Path, attribute: &str) -> Result<String> {
                 .at(root)
                 .hint("a directory in a mount of holdfast")
         }
-        Code::IO => Failure::new("was taken away by force: nothing can be asked any more")
+        Code::IO => Failure::new("was revoked: it answers no requests any more")
             .at(root)
             .hint(format!("holdfast umount {}", root.display())),
         Code::NOTCONN | Code::CONNABORTED | Code::CANCELED => stale(root),

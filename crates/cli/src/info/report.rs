@@ -1,20 +1,20 @@
-//! What a daemon tells about itself: written by the daemon, read by `holdfast info`.
+//! A daemon's report: written by the daemon, read by `holdfast info`.
 //!
-//! The daemon answers it as the extended attribute `holdfast.info` of the mount's root (with a
-//! count of inodes: `holdfast.info.inodes`), as one line of JSON. `holdfast info --json` passes on that line, so its fields are an interface:
-//! they are added to, not renamed.
+//! It is one line of JSON, the value of the extended attribute `holdfast.info` of the mount's root,
+//! or `holdfast.info.inodes` with a count of inodes. `holdfast info --json` prints that line. So
+//! its fields are an interface: fields may be added, never renamed.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What can be done with it.
+/// Whether the mount can be changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
     #[default]
     ReadWrite,
     ReadOnly,
-    /// Its volume failed: it can be read.
+    /// Its volume failed and can only be read.
     Failed,
 }
 
@@ -31,46 +31,47 @@ pub(crate) struct Report {
     pub(crate) rss_bytes: u64,
     /// `io_uring` or `dev_fuse`.
     pub(crate) transport: String,
-    /// Why that one and not the other.
+    /// Why this transport was chosen.
     pub(crate) transport_reason: String,
     /// Threads that take requests from the kernel.
     pub(crate) threads: usize,
-    /// Why replies are not committed under `SCHED_IDLE`, where they are not.
+    /// Why replies are not committed under `SCHED_IDLE`; `None` if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_idle_policy: Option<String>,
-    /// Why sync(1) does not reach a volume and umount(2) does not wait for it, where that is so without being asked for.
+    /// Why the volume is not mounted as `fuseblk`, so that sync(1) does not reach it and umount(2)
+    /// does not wait for it. `None` if it is, or if that was not wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_fuseblk: Option<String>,
-    /// Why the kernel reads and writes no files of a directory by itself, where that was wanted.
+    /// Why passthrough is not in use, where it was wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_passthrough: Option<String>,
     pub(crate) abi: Abi,
     pub(crate) state: State,
-    /// Why a volume failed: nothing is written to it any more.
+    /// Why the volume failed; it is not written to any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,
     /// The options in force, as mount(8) spells them.
     pub(crate) options: String,
-    /// After so long at most changes are with the host: the daemon's death loses no more.
+    /// Changes older than this are in the host's page cache, and survive the daemon's death.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) written_within_seconds: Option<u64>,
-    /// And so long later than they were made they are flushed: a power cut loses no more.
+    /// Changes older than this are flushed to the device, and survive a power cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) flushed_within_seconds: Option<u64>,
     pub(crate) limits: Limits,
-    /// Where these numbers are served in the form that Prometheus reads.
+    /// The URL of the metrics for Prometheus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metrics: Option<String>,
-    /// What the daemon of a volume takes, and may take.
+    /// Memory of the daemon, and its limits; `None` for `mem:`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) memory: Option<MemoryUse>,
-    /// What the volume does.
+    /// The volume's activity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) volume: Option<VolumeUse>,
     pub(crate) inodes: u64,
     /// Inodes that the kernel holds and that are not in memory.
     pub(crate) inodes_away: u64,
-    /// Only if asked for: every inode has to be looked at.
+    /// Only if asked for: counting visits every inode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) inode_states: Option<InodeStates>,
     /// Only if asked for.
@@ -80,44 +81,43 @@ pub(crate) struct Report {
     pub(crate) pages: u64,
     /// Memory that pages and their tables take.
     pub(crate) bytes: u64,
-    /// Space of the file system, as statfs(2) tells it.
+    /// Size of the file system, as in statfs(2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) space_bytes: Option<u64>,
-    /// What is free of it.
+    /// Free bytes, as in statfs(2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) space_free_bytes: Option<u64>,
     pub(crate) open_files: u64,
     pub(crate) watches: u64,
     pub(crate) locks: u64,
-    /// Inodes that came into memory before anybody asked for them; those that were used then, and those that left it
-    /// without.
+    /// Inodes read ahead; those of them that were used; those that were evicted unused.
     pub(crate) statahead_issued: u64,
     pub(crate) statahead_used: u64,
     pub(crate) statahead_wasted: u64,
-    /// Requests so far, by the kernel's name for each.
+    /// Requests so far, by opcode.
     pub(crate) requests: BTreeMap<String, u64>,
-    /// How long requests took that were timed: one of so many.
+    /// Times of requests, of which only a sample is measured.
     pub(crate) request_times: BTreeMap<String, RequestTimes>,
-    /// Requests of operations that this version does not know.
+    /// Requests with unknown opcodes.
     pub(crate) requests_unknown: u64,
     pub(crate) requests_malformed: u64,
-    /// Requests that met a bug and were answered with EIO.
+    /// Requests that panicked, answered with EIO.
     pub(crate) requests_panicked: u64,
     pub(crate) read_bytes: u64,
     pub(crate) written_bytes: u64,
 }
 
-/// What was agreed on with the kernel.
+/// The negotiated FUSE protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Abi {
     /// The version in use, `7.45`.
     pub(crate) version: String,
-    /// The version that the kernel speaks.
+    /// The kernel's version.
     pub(crate) kernel_version: String,
     /// Largest write of one request.
     pub(crate) write_bytes_max: u32,
-    /// The capabilities in force.
+    /// The capabilities in use.
     pub(crate) flags: Vec<String>,
 }
 
@@ -127,65 +127,66 @@ pub(crate) struct Abi {
 pub(crate) struct Limits {
     pub(crate) bytes_max: Option<u64>,
     pub(crate) inodes_max: Option<u64>,
-    /// Of memory for what the daemon of a volume counts.
+    /// Most bytes of memory that the daemon may count.
     pub(crate) cache_max: Option<u64>,
 }
 
-/// Memory by what it is taken for.
+/// Memory of the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MemoryUse {
-    /// `memory=`; `null`: all there is.
+    /// `memory=`; `null`: no limit.
     pub(crate) budget_bytes: Option<u64>,
-    /// What may be counted: the budget less what is resident beyond that.
+    /// Most bytes that may be counted: the budget less `slack_bytes`.
     pub(crate) limit_bytes: Option<u64>,
-    /// What is counted.
+    /// Bytes that are counted, of all classes.
     pub(crate) counted_bytes: u64,
-    /// What is resident beyond that.
+    /// Resident bytes that are not counted.
     pub(crate) slack_bytes: Option<u64>,
     /// Bytes by class.
     pub(crate) by_class: BTreeMap<String, u64>,
-    /// How memory was freed so far.
+    /// Reclaim so far, by shrinker.
     pub(crate) by_shrinker: BTreeMap<String, Reclaimed>,
-    /// Inodes that stayed because they had been used again, so far.
+    /// Inodes kept by reclaim because they had been used again.
     pub(crate) promoted: u64,
-    /// Inodes that came again so soon that they should have stayed, so far.
+    /// Refaults of inodes: read again soon after their eviction.
     pub(crate) refaults: u64,
-    /// The same of the content of small files.
+    /// Refaults of the content of small files.
     pub(crate) content_refaults: u64,
 }
 
-/// What went of one kind so far.
+/// Totals of one shrinker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Reclaimed {
     pub(crate) passes: u64,
-    /// Objects that passes were to look at.
+    /// Objects that passes were to scan.
     pub(crate) scanned: u64,
-    /// Objects that went.
+    /// Objects that were freed.
     pub(crate) freed: u64,
-    /// Objects that passes have still to look at.
+    /// Objects that passes have deferred.
     pub(crate) deferred: u64,
-    /// Time that threads spent in it.
+    /// Time spent in passes.
     pub(crate) nanoseconds: u64,
-    /// That part of it which the thread spent that follows memory, and no operation.
+    /// The part of it that the background reclaim thread spent.
     pub(crate) nanoseconds_followed: u64,
 }
 
-/// How long requests of one operation took that were timed.
+/// Times of the measured requests of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RequestTimes {
-    /// So many were timed.
+    /// The number of measured requests.
     pub(crate) count: u64,
-    /// All of them together.
+    /// The sum of their times.
     pub(crate) nanoseconds: u64,
-    /// Counts by [`holdfast_fuse::Times::bound`]. For metrics alone: an answer has no room for it.
+    /// Counts by [`holdfast_fuse::Times::bound`]. For metrics only: the JSON would not fit into an
+    /// extended attribute.
     #[serde(skip)]
     pub(crate) buckets: Vec<u64>,
 }
 
-/// What a volume does, and has done since it was opened.
+/// A volume's activity since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct VolumeUse {
@@ -193,12 +194,12 @@ pub(crate) struct VolumeUse {
     pub(crate) journal_capacity_bytes: u64,
     /// Pages that wait for a commit.
     pub(crate) pages_waiting: u64,
-    /// Those that were flushed.
+    /// Commits that were flushed.
     pub(crate) commits: Work,
     pub(crate) checkpoints: Work,
-    /// Waits of operations until less of what was changed waits.
+    /// Waits of operations throttled by writeback.
     pub(crate) writer_waits: Work,
-    /// Nodes of trees that were found in memory, and those that were read.
+    /// Hits and misses of the cache of tree nodes.
     pub(crate) node_hits: u64,
     pub(crate) node_misses: u64,
     pub(crate) device_reads: Transfers,
@@ -206,37 +207,37 @@ pub(crate) struct VolumeUse {
     pub(crate) device_flushes: Transfers,
 }
 
-/// What was done, and how long it took.
+/// A count of operations and their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Work {
     pub(crate) count: u64,
     pub(crate) nanoseconds: u64,
-    /// Threads that are at it.
+    /// Operations in progress.
     pub(crate) under_way: u64,
 }
 
-/// What was asked of a device.
+/// Requests to a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Transfers {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
-    /// How long threads waited for it.
+    /// Time that threads waited for them.
     pub(crate) nanoseconds: u64,
 }
 
-/// Inodes by what becomes of them.
+/// Inodes by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct InodeStates {
-    /// By an open file, the kernel, a request.
+    /// In use by an open file, the kernel or a request.
     pub(crate) used: u64,
-    /// In memory because they may be wanted again.
+    /// Cached and not in use.
     pub(crate) unused: u64,
-    /// In use without a name: gone with the last use.
+    /// In use without a name: freed with the last use.
     pub(crate) orphans: u64,
-    /// On their way out.
+    /// Being freed.
     pub(crate) dying: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The report for people: names on the left, values aligned.
+//! The report as a table of names and values.
 
 use super::activity::volume_rows;
 use super::report::{InodeStates, InodeTypes, Limits, MemoryUse, Report, State};
@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 
 const NAME: Style = Style::new().bold();
 
-/// A report to be printed.
+/// A report, with `Display` as a table.
 pub(super) struct Table<'a>(pub(super) &'a Report);
 
 impl Display for Table<'_> {
@@ -19,7 +19,7 @@ impl Display for Table<'_> {
     }
 }
 
-/// Writes rows; gives the width of their names.
+/// Writes rows; returns the width of the names.
 pub(super) fn write_rows(
     f: &mut impl fmt::Write,
     rows: &[(&'static str, String)],
@@ -134,7 +134,7 @@ fn state(report: &Report) -> String {
     }
 }
 
-/// When changes outlive what.
+/// When changes are written and flushed.
 fn lasts(report: &Report) -> Option<String> {
     let flushed = report.flushed_within_seconds?;
     Some(match report.written_within_seconds {
@@ -179,7 +179,7 @@ fn by_class(memory: &MemoryUse) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What went, of what was looked at.
+/// Freed and scanned objects of each shrinker.
 fn reclaim(memory: &MemoryUse) -> String {
     let parts = memory.by_shrinker.iter();
     let parts = parts.filter(|(_, it)| it.passes > 0).map(|(name, it)| {
@@ -193,12 +193,12 @@ fn reclaim(memory: &MemoryUse) -> String {
     match parts.collect::<Vec<_>>() {
         none if none.is_empty() => "none".to_owned(),
         parts => {
-            let looked = format!("{} looked at", parts.join(", "));
+            let scanned = format!("{} scanned", parts.join(", "));
             let counts = [memory.promoted, memory.refaults, memory.content_refaults];
             match counts.map(number) {
-                _ if counts == [0; 3] => looked,
+                _ if counts == [0; 3] => scanned,
                 [kept, inodes, files] => format!(
-                    "{looked}; of inodes {kept} stayed that were used again, {inodes} came again too soon, and the content of {files} files"
+                    "{scanned}; {kept} inodes kept, {inodes} inodes and the content of {files} files read again"
                 ),
             }
         }
@@ -353,7 +353,7 @@ mod tests {
             "by state     12,300 used, 40 unused, 5 orphans, 0 dying",
             "by type      12,345 regular, 0 directories, 0 symlinks, 0 special",
             "page memory  0 B",
-            "reclaim      content 5 of 10, metadata 7,000 of 14,000 (12 deferred) looked at; of inodes 300 stayed that were used again, 2 came again too soon, and the content of 4 files",
+            "reclaim      content 5 of 10, metadata 7,000 of 14,000 (12 deferred) scanned; 300 inodes kept, 2 inodes and the content of 4 files read again",
             "metrics      http://127.0.0.1:9464/metrics",
             "stat-ahead   5,000 inodes, 4,990 used, 8 wasted",
             "requests     2,008",

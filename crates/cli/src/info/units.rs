@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Formatting of numbers, bytes and times.
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(crate) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -13,7 +13,7 @@ pub(crate) fn number(value: u64) -> String {
     text
 }
 
-/// Bytes in the unit that leaves one to four digits.
+/// Bytes in a unit that leaves one to four digits before the point.
 pub(crate) fn bytes(value: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if value < 1024 {
@@ -28,7 +28,7 @@ pub(crate) fn bytes(value: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, units[unit])
 }
 
-/// How old something is, by its two largest units.
+/// A duration in its two largest units.
 pub(crate) fn duration(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match (days, hours, minutes) {
@@ -39,7 +39,7 @@ pub(crate) fn duration(seconds: u64) -> String {
     }
 }
 
-/// A time in the unit that leaves one to three digits before the point.
+/// A time in a unit that leaves one to three digits before the point.
 pub(crate) fn span(nanoseconds: u64) -> String {
     let tenths = |unit: u64| (nanoseconds / unit, nanoseconds % unit * 10 / unit);
     let (unit, (whole, part)) = match nanoseconds {
@@ -51,7 +51,7 @@ pub(crate) fn span(nanoseconds: u64) -> String {
     format!("{whole}.{part} {unit}")
 }
 
-/// A rate, or any number that may be a fraction, in two to four digits.
+/// A rate, or another fraction, in two to four digits.
 pub(crate) fn rate(value: f64) -> String {
     let (scaled, unit) = match value {
         0.0..1e3 => (value, ""),

@@ -1,10 +1,10 @@
-//! What a volume that is not mounted says of itself.
+//! The report of a volume that is not mounted.
 
 use super::report::InodeTypes;
 use super::table::{by_type, write_rows};
 use super::units::{bytes, number};
 use crate::message::{Failure, Result};
-use crate::volume::volume_failure;
+use crate::volume::{open_read_only, volume_failure};
 use holdfast::core::Bulkstat;
 use holdfast::types::FileType;
 use holdfast::{Visit, Volume, VolumeInfo};
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// For programs: fields are added, not renamed.
+/// The fields are an interface: fields may be added, never renamed.
 #[derive(Serialize)]
 struct Report<'r> {
     volume: String,
@@ -29,7 +29,7 @@ struct Report<'r> {
     inodes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     inode_types: Option<InodeTypes>,
-    /// Was it closed? Otherwise mounting it replays its journal.
+    /// Was it closed cleanly? If not, mounting replays its journal.
     clean: bool,
     features_incompatible: u64,
     features_read_only_compatible: u64,
@@ -38,17 +38,17 @@ struct Report<'r> {
     written_seconds: i64,
 }
 
-/// Prints it; `inodes`: counted by type too.
+/// Prints the report. `inodes`: also count inodes by type.
 pub(super) fn print(out: &mut impl Write, image: &Path, inodes: bool, json: bool) -> Result<()> {
     let said = Volume::inspect(image).map_err(|error| volume_failure(image, &error))?;
-    // What its journal holds counts too, and inodes are counted where they lie.
+    // An unclean volume is opened so that its journal counts too. Counting inodes needs an open
+    // volume as well.
     let (info, types) = if said.clean && !inodes {
         (said.clone(), None)
     } else {
-        let volume = Volume::open_read_only(image);
-        let volume = volume.map_err(|error| volume_failure(image, &error))?;
+        let volume = open_read_only(image)?;
         let types = inodes.then(|| count(&volume)).transpose();
-        let types = types.map_err(|error| Failure::new(error.to_string()).at(image))?;
+        let types = types.map_err(|error| Failure::new(error).at(image))?;
         let now = volume.info();
         let info = VolumeInfo {
             clean: said.clean,

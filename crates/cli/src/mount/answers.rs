@@ -18,7 +18,7 @@ const BLOCK_LEN: u64 = 4096;
 const ROWS: usize = (CONTROL_BYTES - 4) / ROW;
 /// Records of one answer: each takes less than 600 bytes.
 const RECORDS: usize = 24;
-/// Parts that all inodes are cut into at most: each takes up to 21 bytes of an answer.
+/// Most parts of a split: each takes up to 21 bytes of an answer.
 const PARTS_MAX: usize = 512;
 
 /// Answers for a file system, and for the volume below it if there is one.
@@ -26,11 +26,11 @@ pub(super) struct Answers {
     fs: FileSystem,
     store: Option<Arc<VolumeStore>>,
     read_only: Arc<ReadOnly>,
-    /// What there is to tell about the mount.
+    /// Makes the report on the mount.
     info: InfoSource,
-    /// Work on whole trees.
+    /// Jobs on whole trees.
     pub(super) jobs: Jobs,
-    /// Closes what is served, which holds these answers.
+    /// Closes what is served. Weak, because the session that holds `Answers` ends before it.
     ending: OnceLock<Weak<Ending>>,
 }
 
@@ -51,9 +51,9 @@ impl Answers {
         }
     }
 
-    /// This is closed when the kernel unmounts and waits for it.
+    /// Sets what is closed when the kernel unmounts and waits for the daemon.
     pub(super) fn end_by(&self, ending: &Arc<Ending>) {
-        // There is one in a daemon's life.
+        // Set once in a daemon's life.
         let _ = self.ending.set(Arc::downgrade(ending));
     }
 
@@ -71,10 +71,11 @@ impl Answers {
         Ok(rows)
     }
 
-    /// Changes are taken from now on, if they can be kept.
+    /// Makes the mount writable, unless its device is open for reading only.
     fn become_writable(&self) -> Answer {
         if self.read_only.is_fixed() {
-            let why = "what is mounted is open for reading only: unmount it, and mount it again without ro";
+            let why =
+                "the source is open for reading only: unmount it, and mount it again without ro";
             return Answer::Failed(why.to_owned());
         }
         self.read_only.set(false);

@@ -1,21 +1,20 @@
-//! Which options have an effect on which source: one that would have none is refused, with the
-//! reason.
+//! Refuses options that have no effect on the source.
 
 use super::options::{Choice, Plan};
 use crate::{
-    message::{Failure, Result},
+    message::{Failure, Result, refuse as refuse_conflict},
     source::Source,
 };
 
-/// An option, with `=` where any value is meant; why it has no effect; what to do instead.
+/// An option, ending in `=` for any value; why it has no effect; the remedy.
 type Rule = (&'static str, &'static str, &'static str);
 
 const LASTS: &str = "what `mem:` holds is in memory alone";
-const ON_A_VOLUME: &str = "what is to last belongs on a volume";
+const ON_A_VOLUME: &str = "durable files need a volume";
 const NEW: &str = "`mem:` is new at each mount";
 const NO_JOURNAL: &str = "there is no journal to be replayed";
 const NO_DEVICE: &str = "it lies on no device of its own";
-const OTHERS: &str = "nobody else changes what is mounted here";
+const OTHERS: &str = "no other process changes this source";
 const FILES: &str = "no files of the host are behind what is mounted here";
 const OF_DIRECTORIES: &str = "it is for a directory as SOURCE";
 const AS_IT_IS: &str = "a directory is mounted as it is";
@@ -64,7 +63,7 @@ const VOLUME: [Rule; 6] = [
     ("passthrough=", FILES, OF_DIRECTORIES),
 ];
 
-/// Of a volume that no `create` makes.
+/// Rules for a volume without `create`.
 const VOLUME_AS_IT_IS: [Rule; 4] = [
     ("mode=", HAS_ITS_ROOT, CHANGE_ROOT),
     ("uid=", HAS_ITS_ROOT, CHANGE_ROOT),
@@ -109,7 +108,7 @@ const DIRECTORY: [Rule; 16] = [
     ),
 ];
 
-/// Refuses what would have no effect on this source.
+/// Refuses options that have no effect on this source.
 ///
 /// # Errors
 /// Names the option, the reason and the remedy.
@@ -142,7 +141,7 @@ fn refuse(rules: &[Rule], plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Refuses options of a volume of which another one takes the effect.
+/// Refuses options of a volume that contradict another option.
 fn refuse_half(plan: &Plan) -> Result<()> {
     let name = plan.given.iter().find(|item| item.starts_with("fsname="));
     if let Some(item) = name.filter(|_| plan.block == Choice::On) {
@@ -152,14 +151,12 @@ fn refuse_half(plan: &Plan) -> Result<()> {
                 .hint("leave it out, or fuseblk=on"),
         );
     }
-    if plan.create && plan.no_recovery {
-        return Err(
-            Failure::new("an image that is not written to is not made either")
-                .about("option create")
-                .hint("leave it out, or norecovery"),
-        );
-    }
-    Ok(())
+    refuse_conflict([(
+        plan.create && plan.no_recovery,
+        "an image that is not written to is not made either",
+        "create",
+        "leave it out, or norecovery",
+    )])
 }
 
 #[cfg(test)]

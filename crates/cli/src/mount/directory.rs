@@ -1,11 +1,14 @@
-//! A directory of the host as what is mounted: which options it has, and how it is opened.
+//! A directory of the host as the source of a mount: its options, and how it is opened.
 
-use super::options::{Choice, Plan, TOLD};
-use crate::message::{Failure, Result};
+use super::options::{Choice, NOTIFIED, Plan};
+use crate::message::{Failure, Result, refuse};
 use holdfast::{FileSystem, core, core::store::Coherence};
 use holdfast_fuse::{Config, KeptContent, ListingChoice, Passthrough, Session};
 use holdfast_hostdir::{HostDirectory, Options};
-use rustix::fs::Mode;
+use rustix::{
+    fs::Mode,
+    process::{geteuid, umask},
+};
 use std::{
     io,
     path::Path,
@@ -14,24 +17,24 @@ use std::{
     time::Duration,
 };
 
-/// So often it is looked whether a mount has ended.
+/// How often `wait` checks whether the mount has ended.
 const LOOK: Duration = Duration::from_secs(1);
-/// So long a host may take to answer what was asked before the mount ended.
+/// How long the host may take to finish requests after the mount has ended.
 const END_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// Opens a directory before anything is mounted: so it may be the mount point itself.
+/// Opens the directory. This happens before mounting, so it may be the mount point itself.
 ///
 /// # Errors
-/// Names an option that does not go with another one, or says why it cannot be opened.
+/// Names an option that contradicts another one, or says why the directory cannot be opened.
 pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
     if plan.serve_opens == Some(false) && opens_have_to_be_served(plan) {
         let (reason, remedy) = match plan.core.read_only {
             true if plan.passthrough == Choice::On => (
-                "which file of the host it is has to be told when it is opened",
+                "passthrough needs the daemon to open files",
                 "passthrough=off",
             ),
             true => (
-                "what is seen is never old only if each read is asked for",
+                "with valid=0 each read has to be a request",
                 "more than valid=0",
             ),
             false => (
@@ -43,117 +46,109 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
             .about("option opens=local")
             .hint(format!("leave it out, or {remedy}")));
     }
-    if plan.passthrough == Choice::On && !sees_what_kernels_write(plan) {
-        return Err(Failure::new(
-            "what the kernel writes by itself is seen only if the directory is looked at again",
-        )
-        .about("option passthrough=on")
-        .hint("leave out exclusive, or mount the directory read-only: -o ro"));
-    }
-    if plan.passthrough == Choice::On && waits_for_writes(plan) {
-        return Err(Failure::new(
-            "what the kernel writes by itself is not durable when the call returns",
-        )
-        .about("option passthrough=on")
-        .hint("leave out sync, or mount the directory read-only: -o ro"));
-    }
-    if !plan.core.read_only {
-        refuse_half_of_writing(plan)?;
-        // The host takes a caller's own from what it makes, and nothing else.
-        rustix::process::umask(Mode::empty());
+    let writes = !plan.core.read_only;
+    refuse([
+        (
+            plan.passthrough == Choice::On && !sees_what_kernels_write(plan),
+            "writes by passthrough are noticed only if cached data expires",
+            "passthrough=on",
+            "leave out exclusive, or mount the directory read-only: -o ro",
+        ),
+        (
+            plan.passthrough == Choice::On && waits_for_writes(plan),
+            "writes by passthrough are not durable when the call returns",
+            "passthrough=on",
+            "leave out sync, or mount the directory read-only: -o ro",
+        ),
+        (
+            writes && plan.mount.allow_other == Some(true) && !geteuid().is_root(),
+            "only root can make files for other users",
+            "allow_other",
+            "leave it out, or mount the directory read-only: -o ro",
+        ),
+    ])?;
+    if writes {
+        // The requests carry each caller's umask; the daemon's own must not be applied.
+        umask(Mode::empty());
     }
     let options = Options {
         coherence: match coherence(plan) {
             Coherence::Exclusive => Coherence::Exclusive,
             Coherence::For(valid) => Coherence::For(valid / 2),
-            Coherence::Told { valid, heard } => Coherence::Told {
+            Coherence::Notified { valid, notified } => Coherence::Notified {
                 valid: valid / 2,
-                heard: heard / 2,
+                notified: notified / 2,
             },
         },
-        xattrs: plan.xattrs,
+        xattrs: !plan.no_xattrs,
         ..Options::default()
     };
     let failed = |error| not_opened(path, &io::Error::from(error));
     let store = HostDirectory::open(path, options).map_err(failed)?;
-    if matches!(plan.coherence, Some(Coherence::Told { .. })) && !store.hears() {
-        return Err(Failure::new(
-            "nobody tells what others change there: its file system is another machine's or program's, or inotify(7) has no instance left",
-        )
-        .about("option told")
-        .hint("leave it out; valid=SECONDS says how old may be what is seen"));
-    }
+    refuse([(
+        matches!(plan.coherence, Some(Coherence::Notified { .. })) && !store.hears(),
+        "changes by others are not reported there: its file system belongs to another machine or program, or inotify(7) has no instance left",
+        "told",
+        "leave it out; valid=SECONDS limits the age of cached data",
+    )])?;
     let fs = core::FileSystem::new(Arc::new(store), plan.core).map_err(failed)?;
     Ok(FileSystem::from_core(fs))
 }
 
 fn not_opened(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(error.to_string()).at(path);
+    let failure = Failure::new(error).at(path);
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             failure.hint("check SOURCE: dir:PATH takes a directory that is there")
         }
         io::ErrorKind::PermissionDenied => {
-            failure.hint("run as root, or as a user who may list it")
+            failure.hint("run as root, or as a user that may list it")
         }
         _ => failure,
     }
 }
 
-/// Refuses what does not go together with writing.
-///
-/// # Errors
-/// Names the option.
-fn refuse_half_of_writing(plan: &Plan) -> Result<()> {
-    if plan.mount.allow_other == Some(true) && !rustix::process::geteuid().is_root() {
-        return Err(Failure::new(
-            "what other users make would be this user's: only root acts as others",
-        )
-        .about("option allow_other")
-        .hint("leave it out, or mount the directory read-only: -o ro"));
-    }
-    Ok(())
-}
-
-/// Are files opened by this side? Only those that it knows to be open it can hold while others remove or replace their names.
+/// Does the daemon open files? It can keep a file alive that others remove only if it has opened
+/// it.
 fn opens_are_served(plan: &Plan) -> bool {
     let others_change_it = validity(plan).is_some();
     opens_have_to_be_served(plan) || others_change_it && plan.serve_opens != Some(false)
 }
 
-/// Can it not be otherwise? A host has to know which ones are open for writing; and only of a file that was opened here the kernel
-/// keeps nothing, not even how long it is: what it is told of a change while it asks for that makes it believe in the old length.
+/// Must the daemon open files? It must for writing, because the host has to know which files are
+/// open for writing. It must for passthrough. It must for `valid=0`: only of a file opened by the
+/// daemon does the kernel cache nothing, not even the size. (A notification that races with the
+/// kernel's question would leave the old size in its cache.)
 fn opens_have_to_be_served(plan: &Plan) -> bool {
     !plan.core.read_only
         || plan.passthrough == Choice::On
         || validity(plan).is_some_and(|valid| valid.is_zero())
 }
 
-/// Would be seen what became of a file that a kernel has written by itself?
+/// Are writes of the kernel by passthrough noticed?
 fn sees_what_kernels_write(plan: &Plan) -> bool {
     plan.core.read_only || validity(plan).is_some()
 }
 
-/// Is each write durable when its call returns? The kernel does not do so with what it writes by
-/// itself.
+/// Must each write be durable when its call returns? Writes by passthrough are not.
 fn waits_for_writes(plan: &Plan) -> bool {
     plan.core.sync && !plan.core.read_only
 }
 
-/// What is known of changes by others. They are told, where that can be.
+/// The coherence with changes by others; by default notifications.
 fn coherence(plan: &Plan) -> Coherence {
-    plan.coherence.unwrap_or(TOLD)
+    plan.coherence.unwrap_or(NOTIFIED)
 }
 
-/// How old at most may be what is seen and not told of? `None`: nobody changes it.
+/// How long cached data is valid without a notification; `None`: for ever.
 fn validity(plan: &Plan) -> Option<Duration> {
     match coherence(plan) {
         Coherence::Exclusive => None,
-        Coherence::For(valid) | Coherence::Told { valid, .. } => Some(valid),
+        Coherence::For(valid) | Coherence::Notified { valid, .. } => Some(valid),
     }
 }
 
-/// The kernel keeps what it was told for one half of the time, and this side for the other.
+/// Sets the kernel's timeouts to one half of the validity; the store uses the other half.
 pub(super) fn configure(config: &mut Config, plan: &Plan) {
     let valid = validity(plan);
     if opens_are_served(plan) {
@@ -174,11 +169,11 @@ pub(super) fn configure(config: &mut Config, plan: &Plan) {
         false => KeptContent::ByAttributes,
     };
     if valid.is_zero() {
-        // The kernel would not believe them when it has them.
+        // Attributes in a listing would be expired on arrival.
         config.listing = ListingChoice::Plain;
     }
-    if let Coherence::Told { heard, .. } = coherence(plan) {
-        config.heard_timeout = Some(heard / 2);
+    if let Coherence::Notified { notified, .. } = coherence(plan) {
+        config.notified_timeout = Some(notified / 2);
     }
     let valid = valid / 2;
     config.entry_timeout = valid;
@@ -187,23 +182,24 @@ pub(super) fn configure(config: &mut Config, plan: &Plan) {
     config.cache_listings = false;
 }
 
-/// Are files passed through if they have to be?
+/// Fails if `passthrough=on` is not possible.
 ///
 /// # Errors
-/// Why not.
+/// The reason.
 pub(super) fn check_passthrough(session: &Session, plan: &Plan) -> Result<()> {
     match (plan.passthrough, session.info().no_passthrough) {
         (Choice::On, Some(reason)) => Err(Failure::new(format!(
             "files cannot be passed through: {reason}"
         ))
         .about("option passthrough=on")
-        .hint("passthrough=auto does it where it can be had")),
+        .hint("passthrough=auto does it if possible")),
         _ => Ok(()),
     }
 }
 
-/// Waits until the mount has ended; for what the host has not answered by then only for a while, since nothing is written but by a caller that waits. Was all
-/// answered?
+/// Waits until the mount has ended, and then at most [`END_WAIT_MAX`] for outstanding calls to the
+/// host. All writes are made by waiting callers, so none is lost by that. Returns whether all calls
+/// returned.
 pub(super) fn wait(session: &Arc<Session>) -> bool {
     let waiting = Arc::clone(session);
     let (sender, end) = mpsc::channel();
@@ -211,7 +207,7 @@ pub(super) fn wait(session: &Arc<Session>) -> bool {
         .name("holdfast-end".into())
         .spawn(move || {
             waiting.wait();
-            // Nothing listens any more if it took too long.
+            // The receiver is gone if it took too long.
             let _ = sender.send(());
         });
     if waiter.is_err() {
@@ -251,21 +247,21 @@ mod tests {
         let mut config = Config::default();
         configure(&mut config, &plan("exclusive"));
         assert_eq!(config.attr_timeout, Duration::MAX);
-        assert_eq!(config.content, KeptContent::Told);
+        assert_eq!(config.content, KeptContent::Notified);
         assert!(!config.no_open);
         config.no_open = true;
         configure(&mut config, &plan("ro"));
         assert_eq!(config.attr_timeout, Duration::from_millis(500));
-        assert_eq!(config.heard_timeout, Some(Duration::from_secs(30)));
-        config.heard_timeout = None;
+        assert_eq!(config.notified_timeout, Some(Duration::from_secs(30)));
+        config.notified_timeout = None;
         configure(&mut config, &plan("ro,valid=3"));
-        assert_eq!(config.heard_timeout, None);
+        assert_eq!(config.notified_timeout, None);
         assert!(!config.no_open, "others may remove what is open");
         config.no_open = true;
         configure(&mut config, &plan("ro,valid=3,opens=local"));
         assert!(config.no_open);
         configure(&mut config, &plan("ro,exclusive"));
-        assert!(config.no_open, "nobody removes it");
+        assert!(config.no_open, "no other process removes it");
         configure(&mut config, &plan("ro,valid=3"));
         assert_eq!(config.attr_timeout, Duration::from_millis(1500));
         assert!(!config.cache_listings);

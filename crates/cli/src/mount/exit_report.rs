@@ -1,8 +1,9 @@
-//! How a daemon ended, for the process that unmounts and is not its parent.
+//! The result of a daemon, for the process that unmounts, which is not its parent.
 //!
-//! The daemon makes a file in memory when it begins, and writes its result there before it ends. The other opens that file
-//! through /proc while the daemon lives, and reads it once the daemon has ended. So there is no name to be made or cleared, and
-//! those may read it who may look into the daemon: root, and the user who mounted.
+//! The daemon makes a memfd when it starts, and writes its result there before it ends. The process
+//! that unmounts opens that file through /proc while the daemon lives, and reads it once the daemon
+//! has ended. So there is no name to make or clean up. The file can be read by root and the user
+//! that mounted, as /proc/PID/fd allows.
 
 use crate::message::{Failure, Result};
 use rustix::fs::MemfdFlags;
@@ -22,33 +23,33 @@ const BYTES_MAX: u64 = 1 << 16;
 /// A path: it need not be text.
 type Bytes = Vec<u8>;
 
-/// What is written there.
+/// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Ended {
-    /// It has not ended, and serves the mount there.
+    /// The daemon serves the mount at this path.
     Serving(Bytes),
     Well,
     Failed(Failure),
 }
 
-/// The file in memory.
+/// The memfd.
 #[derive(Debug)]
 pub(crate) struct ExitReport(File);
 
-/// What a daemon that has ended left there.
+/// The result of a daemon that has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is durable, and what it served is closed.
+    /// All changes are durable, and the source is closed.
     Well,
-    /// It is not.
+    /// The daemon failed.
     Failed(Failure),
-    /// Nothing: it was killed, or ended by a bug.
+    /// No result: the daemon was killed or crashed.
     Silent,
 }
 
 impl ExitReport {
-    /// Of this process, which serves a mount there; the file lives as long as this value, and as others have it open.
+    /// Makes the file of this process, which serves the mount at `dir`.
     pub(super) fn create(dir: &Path) -> io::Result<Self> {
         let report = Self(rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC)?.into());
         report.put(&Ended::Serving(dir.as_os_str().as_bytes().to_owned()))?;
@@ -68,7 +69,7 @@ impl ExitReport {
         self.0.write_all_at(&serde_json::to_vec(ended)?, 0)
     }
 
-    /// That of another process, as long as it lives; `None`: it has none, or this user may not see it.
+    /// Opens the file of a living process; `None`: it has none, or this user may not open it.
     pub(crate) fn of_process(pid: u32) -> Option<Self> {
         let target = format!("/memfd:{NAME} (deleted)");
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
@@ -80,7 +81,8 @@ impl ExitReport {
         Some(Self(File::open(path).ok()?))
     }
 
-    /// The process that serves the mount there, found without asking it; `None`: there is none, or this user may not see it.
+    /// The process that serves the mount at `dir`, found without asking the mount; `None`: there is
+    /// none, or this user may not see it.
     pub(crate) fn server_of(dir: &Path) -> Option<u32> {
         let processes = fs::read_dir("/proc").ok()?;
         let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -91,12 +93,12 @@ impl ExitReport {
         numbers.into_iter().find(serves)
     }
 
-    /// Is all done that the process had to do before its end?
+    /// Has the process written its result?
     pub(crate) fn is_written(&self) -> bool {
         matches!(self.get(), Some(Ended::Well | Ended::Failed(_)))
     }
 
-    /// What is written there, once the process has ended.
+    /// The result of a process that has ended.
     pub(crate) fn read(self) -> Exit {
         match self.get() {
             Some(Ended::Well) => Exit::Well,

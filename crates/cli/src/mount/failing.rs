@@ -1,9 +1,10 @@
-//! A volume that fails while it is mounted: the log has the reason, and the mount becomes read-only.
+//! When a mounted volume fails, the reason is logged, and the mount becomes read-only.
 //!
-//! *Invariant.* No thread of the daemon waits for the kernel to change the daemon's own mount: whatever holds that mount up
-//! may itself wait for the daemon's answer, and a killed daemon with a thread that waits so is never gone. A process beside it
-//! does the work ([`run`]), which shares neither memory nor descriptors with it. The daemon waits for the end of that process,
-//! as a killed one need not.
+//! *Invariant.* No thread of the daemon waits for the kernel to change the daemon's own mount. The
+//! operation that holds the mount may be waiting for the daemon's answer, and a daemon killed with
+//! such a thread would never end. Therefore a separate process does the work ([`run`]), which
+//! shares neither memory nor descriptors with the daemon. A thread of the daemon waits for the end
+//! of that process; this wait ends if the daemon is killed.
 
 use super::{launch, remount, watcher};
 use crate::message::{Failure, Result};
@@ -18,13 +19,14 @@ use std::{
     thread,
 };
 
-/// How long a mount that cannot be made read-only, because files are open for writing, is left alone.
+/// How long a mount that cannot be made read-only, because files are open for writing, is left
+/// alone.
 const PAUSE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,
 };
 
-/// Acts when the volume that is mounted at `dir` fails.
+/// Sets what happens when the volume that is mounted at `dir` fails.
 pub(super) fn watch(store: &VolumeStore, dir: &Path) {
     let dir = dir.to_owned();
     store.notify_failure(move |reason| {
@@ -45,7 +47,7 @@ pub(super) fn watch(store: &VolumeStore, dir: &Path) {
     });
 }
 
-/// Starts the process that marks the mount, and logs what it says, until it ends.
+/// Runs the process that marks the mount, and logs its output.
 fn have_it_marked(dir: &Path) -> io::Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
         return Ok(());
@@ -60,12 +62,12 @@ fn have_it_marked(dir: &Path) -> io::Result<()> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    // Ends with this process: then there is nothing to be marked any more.
-    let life_line = marker.stdin.take();
+    // The pipe is closed with this process, which ends the marker.
+    let lifeline = marker.stdin.take();
     for line in marker.stdout.take().into_iter().flat_map(said) {
         tracing::info!(failure = line, "the mount is not marked read-only yet");
     }
-    drop(life_line);
+    drop(lifeline);
     let status = marker.wait()?;
     if status.success() {
         return Ok(());
@@ -77,26 +79,27 @@ fn said(stdout: impl io::Read) -> impl Iterator<Item = String> {
     BufReader::new(stdout).lines().map_while(io::Result::ok)
 }
 
-/// Which mount is marked. Started by the daemon, not by people.
+/// The mount to mark. The daemon starts this command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     connection: u32,
     dir: PathBuf,
 }
 
-/// The process beside the daemon: marks the mount as what it is, for statfs(2) and the mount table, as soon as no file is open
-/// for writing. Ends with the mount, or with the daemon. Says why it is not done yet.
+/// The separate process: makes the mount read-only, for statfs(2) and the mount table, as soon as
+/// no file is open for writing. It ends with the mount or with the daemon. It prints why the mount
+/// is not read-only yet.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    // Away from the terminal: its signals are meant for the daemon.
+    // Leave the terminal's session: signals of the terminal are for the daemon.
     let _ = rustix::process::setsid();
-    let mut told: Option<Failure> = None;
+    let mut last: Option<Failure> = None;
     while watcher::is_mounted(&arguments.dir, arguments.connection)? {
         let Err(failure) = remount::make_read_only(&arguments.dir) else {
             return Ok(());
         };
-        if told.as_ref() != Some(&failure) {
+        if last.as_ref() != Some(&failure) {
             writeln!(io::stdout(), "{failure}")?;
-            told = Some(failure);
+            last = Some(failure);
         }
         if has_ended_after_a_pause()? {
             return Ok(());
@@ -105,11 +108,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Waits a little; is the daemon gone?
+/// Waits for [`PAUSE`]; returns whether the daemon is gone.
 fn has_ended_after_a_pause() -> io::Result<bool> {
     let stdin = io::stdin();
-    let mut life_line = [PollFd::new(&stdin, PollFlags::empty())];
-    match rustix::event::poll(&mut life_line, Some(&PAUSE)) {
+    let mut lifeline = [PollFd::new(&stdin, PollFlags::empty())];
+    match rustix::event::poll(&mut lifeline, Some(&PAUSE)) {
         Err(rustix::io::Errno::INTR) => Ok(false),
         ended => Ok(ended? > 0),
     }

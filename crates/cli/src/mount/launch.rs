@@ -1,11 +1,11 @@
-//! From a command to a daemon: this program starts itself anew and waits until the mount is live.
+//! Starting the daemon: this program runs itself again and waits until the mount is live.
 //!
-//! The child's standard output is a pipe to the parent, on which it says one line: that the mount
-//! is live, or why there is none. Its standard error stays the parent's until then, so that even a
-//! panic is seen; afterwards it is the log file, or nothing, and the system's log has what the
-//! daemon says.
+//! The child's standard output is a pipe to the parent. The child writes one line to it: that the
+//! mount is live, or why there is none. Its standard error stays the parent's until then, so that
+//! even a panic is seen. Afterwards it is the log file, or /dev/null if the daemon logs to the
+//! system's log.
 
-use super::{options::escaped, point::MountPoint, surroundings::leave_limits};
+use super::{limits::leave_limits, options::escaped, point::MountPoint};
 use crate::{
     message::{Failure, Result},
     sys::close_all_on_exec,
@@ -20,7 +20,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What the child says.
+/// The line that the child writes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Report {
@@ -28,7 +28,7 @@ enum Report {
     Failed(Failure),
 }
 
-/// This program. Its own path, or where it was replaced meanwhile, the one that still runs.
+/// The path of this program, or of the running file if it was replaced.
 pub(crate) fn program() -> PathBuf {
     match std::env::current_exe() {
         Ok(path) if path.exists() => path,
@@ -52,8 +52,7 @@ pub(super) fn launch(
         command.arg("--made");
     }
     if let Some(log) = log {
-        let log =
-            std::path::absolute(log).map_err(|error| Failure::new(error.to_string()).at(log))?;
+        let log = std::path::absolute(log).map_err(|error| Failure::new(error).at(log))?;
         command.arg("--log").arg(log);
     }
     if !given.is_empty() {
@@ -103,12 +102,12 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// Leaves the terminal, the working directory and the shell's limits behind.
+    /// Leaves the terminal, the working directory and the shell's limits.
     pub(super) fn begin(log: Option<&Path>) -> io::Result<Self> {
-        // Fails for a process that leads a group already: one that is no child of ours.
+        // Fails for a process group leader, which a child of `launch` is not.
         let _ = rustix::process::setsid();
         std::env::set_current_dir("/")?;
-        // `--log` is created as its user's umask says, and then that has no meaning here.
+        // The log file is created with the user's umask.
         let log = log.map(open_log).transpose()?;
         if let Some(log) = &log {
             rustix::stdio::dup2_stderr(log)?;
@@ -118,7 +117,7 @@ impl Daemon {
         Ok(Self { log })
     }
 
-    /// Tells the parent that the mount is live, and lets go of it and of the terminal.
+    /// Tells the parent that the mount is live, and detaches from the parent and the terminal.
     pub(super) fn live(self) -> io::Result<()> {
         let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         if self.log.is_none() {
@@ -143,7 +142,7 @@ fn say(report: &Report) -> io::Result<()> {
     out.flush()
 }
 
-/// Standard error goes to the log file from now on.
+/// Redirects standard error to the log file.
 pub(super) fn log_to(path: &Path) -> io::Result<()> {
     rustix::stdio::dup2_stderr(open_log(path)?)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! How much memory the daemon of a volume or a directory takes: what it is told, or what the host leaves it.
+//! The memory budget of the daemon of a volume or a directory, and the size of its request buffers.
 
 use super::options::Plan;
 use crate::source::Source;
@@ -8,17 +8,17 @@ use holdfast::core::{
 };
 use std::{io, num::NonZero, thread};
 
-/// The part of the memory that buffers of requests may take.
+/// Request buffers may take this fraction of the budget.
 const BUFFERS_PART: u64 = 16;
-/// The largest write where there is enough, and where there is little: a buffer has room for one.
+/// The largest write with a large and with a small budget. A buffer has room for one.
 const WRITE_MAX: u32 = 1 << 20;
 const WRITE_MIN: u32 = 256 << 10;
-/// With less memory than this, requests are small.
+/// The least budget for large writes.
 const LARGE_WRITES: u64 = 256 << 20;
-/// Threads of one processor's queue: at least, and at most.
+/// Least and most threads of one processor's queue.
 const THREADS: (u64, u64) = (4, 128);
 
-/// What buffers of requests may be.
+/// The limits of request buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Buffers {
     /// The largest write in bytes.
@@ -27,7 +27,8 @@ pub(super) struct Buffers {
     pub(super) threads_max: usize,
 }
 
-/// The budget that this process, or one that it starts, has for a volume. What `mem:` holds has none: it is not given back.
+/// Sets and returns the memory budget of this process. `mem:` has none, since its content cannot be
+/// evicted.
 fn budget(source: &Source, plan: &Plan) -> Option<u64> {
     if *source == Source::Memory {
         return None;
@@ -37,16 +38,16 @@ fn budget(source: &Source, plan: &Plan) -> Option<u64> {
     Some(memory.budget())
 }
 
-/// Where memory is short, this process and those that it starts have no large pages: they are resident as a whole
-/// for a few bytes.
+/// With a small budget, disables transparent huge pages for this process and its children: a huge
+/// page is resident as a whole for a few bytes.
 pub(super) fn prepare(source: &Source, plan: &Plan) {
     if budget(source, plan).is_some_and(|budget| budget < AMPLE) {
-        // Without this it only takes more.
+        // A failure only costs memory.
         let _ = rustix::thread::disable_transparent_huge_pages(true);
     }
 }
 
-/// From now on the process keeps to its budget.
+/// Starts the thread that keeps the process within its budget.
 pub(super) fn keep(source: &Source, plan: &Plan) -> io::Result<Option<ReclaimThread>> {
     let Some(budget) = budget(source, plan) else {
         return Ok(None);
@@ -59,7 +60,7 @@ pub(super) fn keep(source: &Source, plan: &Plan) -> io::Result<Option<ReclaimThr
         .map(Some)
 }
 
-/// The buffers for what is mounted with this plan.
+/// The buffers for a mount with this plan.
 pub(super) fn buffers(source: &Source, plan: &Plan) -> Buffers {
     let processors = thread::available_parallelism().map_or(1, NonZero::get) as u64;
     within(budget(source, plan).unwrap_or(u64::MAX), processors)

@@ -1,8 +1,8 @@
-//! The option somebody may have meant.
+//! The known name that a misspelt one may mean.
 
-/// The known name nearest to `name`, if one is near enough to be what was meant.
+/// The known name nearest to `name`, if it is near enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A third of the letters may be wrong, but a word of three letters is not another one.
+    // A third of the letters may differ, at most three.
     let most = name.chars().count().div_ceil(3).min(3);
     known
         .map(|candidate| (distance(name, candidate), candidate))
@@ -10,7 +10,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .and_then(|(distance, candidate)| (distance <= most).then_some(candidate))
 }
 
-/// Letters to insert, remove or replace to get from one word to the other.
+/// The Levenshtein distance.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

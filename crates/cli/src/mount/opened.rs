@@ -1,6 +1,6 @@
-//! What a daemon serves: opened at the beginning, closed once.
+//! The file system that a daemon serves: opened at the start, closed once.
 
-use super::{applicable, directory, options::Plan, surroundings};
+use super::{applicable, directory, limits, options::Plan};
 use crate::{
     message::{Failure, Result},
     source::Source,
@@ -10,10 +10,11 @@ use holdfast::{FileSystem, Volume, VolumeBuilder, VolumeError};
 use parking_lot::Mutex;
 use std::{io, path::Path};
 
-/// Closes what is served: when the kernel unmounts and waits for that, else when the session is over.
+/// Closes the file system: when the kernel unmounts and waits for that, else when the session is
+/// over.
 pub(super) struct Ending {
     source: String,
-    /// Guards what is open until it is closed, and how closing it went after that.
+    /// Guards the open file system, or the result of closing it.
     state: Mutex<State>,
 }
 
@@ -30,7 +31,8 @@ impl Ending {
         }
     }
 
-    /// Closes it, or waits until another thread has. Nothing is left that could be changed then, and other processes may open it.
+    /// Closes the file system, or waits until another thread has closed it. After that, other
+    /// processes may open the volume.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         let before = std::mem::replace(&mut *state, State::Closed(Ok(())));
@@ -40,7 +42,7 @@ impl Ending {
         };
     }
 
-    /// Closes it if that was not done before, and says how closing it went.
+    /// Closes the file system if it is open, and returns the result of closing.
     pub(super) fn closed(&self) -> Result<()> {
         let state = std::mem::replace(&mut *self.state.lock(), State::Closed(Ok(())));
         match state {
@@ -50,19 +52,19 @@ impl Ending {
     }
 }
 
-/// What is served.
+/// An open file system.
 pub(super) enum Opened {
     Memory(FileSystem),
     Volume {
         volume: Box<Volume>,
-        /// Is its device open for reading only?
+        /// Is the device open for reading only?
         fixed: bool,
-        /// Is free space given back at the end?
+        /// Is free space discarded at the end?
         discard: bool,
     },
     Directory {
         fs: FileSystem,
-        /// Was it mounted to be read only?
+        /// Was it mounted read-only?
         fixed: bool,
     },
 }
@@ -81,11 +83,11 @@ impl Opened {
             }
             Source::Volume(path) => {
                 if !plan.core.read_only {
-                    surroundings::check_size(path)?;
+                    limits::check_size(path)?;
                 }
                 if let Some(item) = plan.given.iter().find(|item| item.starts_with("cache=")) {
                     tracing::warn!(
-                        "option {item} goes with the next release: memory= is what the daemon takes in all"
+                        "option {item} is removed in the next release: memory= limits all memory of the daemon"
                     );
                 }
                 let mut builder = Volume::builder().options(plan.core);
@@ -139,21 +141,21 @@ impl Opened {
                     give_back(&volume);
                 }
                 let closed = volume.close();
-                closed.map_err(|error| close_failure(&error).about(source.to_owned()))
+                closed.map_err(|error| close_failure(&error).about(source))
             }
         }
     }
 }
 
-/// Discards what is free. What keeps it is in the log: all else is as without.
+/// Discards free space. A failure is only logged.
 fn give_back(volume: &Volume) {
     if let Err(error) = volume.store().trim(0..u64::MAX, 0) {
         tracing::warn!("free space was not given back: {error}");
     }
 }
 
-/// Opens a volume, and tells whether its device is open for reading only: with `norecovery`, and where `ro` is all
-/// that the device lets this process do.
+/// Opens a volume, and returns whether its device is open for reading only: with `norecovery`, and
+/// with `ro` if the device cannot be opened for writing.
 fn open_volume(
     builder: VolumeBuilder,
     path: &Path,
@@ -175,7 +177,8 @@ fn open_volume(
     }
 }
 
-/// A file system or a device that is read-only, an immutable file, a file of others, a program that runs.
+/// Is it an error of opening for writing: of a read-only file system or device, an immutable file,
+/// missing permission, or a running program?
 fn is_refusal_to_write(error: &VolumeError) -> bool {
     let refusals = [libc::EROFS, libc::EPERM, libc::EACCES, libc::ETXTBSY];
     let number = error.raw_os_error();
@@ -183,7 +186,7 @@ fn is_refusal_to_write(error: &VolumeError) -> bool {
 }
 
 fn volume_failure(path: &Path, error: &VolumeError) -> Failure {
-    let failure = Failure::new(error.to_string()).at(path);
+    let failure = Failure::new(error).at(path);
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => failure.hint("mount it read-only: -o ro"),
         io::ErrorKind::NotFound if !path.starts_with("/dev") => failure.hint(
@@ -193,7 +196,7 @@ fn volume_failure(path: &Path, error: &VolumeError) -> Failure {
             failure.hint("make room there, or take less: --create --size AMOUNT")
         }
         io::ErrorKind::FileTooLarge => {
-            surroundings::hint_at_size(failure, error.raw_os_error())
+            limits::hint_at_size(failure, error.raw_os_error())
         }
         _ => hint_at_opening(failure, path, error.errno().raw()),
     }

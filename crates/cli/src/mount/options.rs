@@ -1,14 +1,14 @@
-//! `-o` as mount(8) gives it, sorted by who each option belongs to.
+//! Parsing `-o`, as mount(8) passes it.
 //!
-//! One list carries options of four owners: the store (`size=`), this command (`transport=`), the
-//! core (`noatime`) and the mount (`allow_other`). Some belong to two of them. What none of them
-//! knows is an error, except where mount(8) asks to be sloppy.
+//! One list has options of the store (`size=`), this command (`transport=`), the core (`noatime`)
+//! and the mount (`allow_other`). Some belong to two of them. An option that none of them knows is
+//! an error, unless mount(8) asks to be sloppy.
 
 use super::metrics;
 use super::nearest::nearest;
 use super::size::{memory_bytes, parse_amount};
 use crate::engine::names::parse_id;
-use crate::message::{Failure, Result};
+use crate::message::{Failure, Result, refuse};
 use holdfast::{AtimePolicy, MemoryLimits, Named, Options, core::store::Coherence};
 use holdfast_fuse::{
     TransportChoice,
@@ -16,10 +16,10 @@ use holdfast_fuse::{
 };
 use std::{path::PathBuf, time::Duration};
 
-/// A day.
+/// A day, in seconds.
 const COMMIT_MAX: u64 = 86_400;
 
-/// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
+/// All options, for suggestions. Those that end in `=` take a value.
 pub(crate) const KNOWN: [&str; 75] = [
     "create",
     "create_size=",
@@ -98,94 +98,84 @@ pub(crate) const KNOWN: [&str; 75] = [
     "user=",
 ];
 
-/// Whether something is done that cannot be had everywhere.
+/// Whether a feature is used that is not available everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// Where that can be had, and pays.
+    /// If it is available and useful.
     #[default]
     Auto,
-    /// Or nothing is mounted.
+    /// Always; if it is not available, mounting fails.
     On,
     Off,
 }
 
-/// What the options come to.
-#[derive(Clone, Debug)]
+const CHOICES: [(&str, Choice); 3] = [
+    ("auto", Choice::Auto),
+    ("on", Choice::On),
+    ("off", Choice::Off),
+];
+const TRANSPORTS: [(&str, TransportChoice); 3] = [
+    ("auto", TransportChoice::Auto),
+    ("uring", TransportChoice::Uring),
+    ("dev", TransportChoice::Dev),
+];
+/// Does the daemon serve it?
+const SERVED: [(&str, bool); 2] = [("local", false), ("served", true)];
+
+/// The parsed options.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) core: Options,
     pub(crate) mount: MountOptions,
     pub(crate) limits: MemoryLimits,
-    /// Is an image file to be made if it is not there, and of how many bytes?
+    /// Make a missing image file? And its size in bytes.
     pub(crate) create: bool,
     pub(crate) create_size: Option<u64>,
-    /// After how long a volume's changes are flushed, at most.
+    /// Longest time until a volume's changes are flushed.
     pub(crate) commit: Option<Duration>,
-    /// For how long what a directory showed may be believed. `None`: nothing was said.
+    /// The coherence of a directory; `None`: the default.
     pub(crate) coherence: Option<Coherence>,
     pub(crate) transport: TransportChoice,
     pub(crate) auto_unmount: bool,
-    /// Are locks kept by the file system, or by the kernel?
+    /// Does the daemon keep locks, and not the kernel?
     pub(crate) serve_locks: bool,
-    /// Are files opened and closed by the file system, or by the kernel? If nothing is said, as locks are.
+    /// Does the daemon open and close files, and not the kernel? See [`Plan::serves_opens`].
     pub(crate) serve_opens: Option<bool>,
-    /// Have files extended attributes and ACLs?
-    pub(crate) xattrs: bool,
+    /// Have files neither extended attributes nor ACLs?
+    pub(crate) no_xattrs: bool,
     /// Is a volume mounted as `fuseblk`?
     pub(crate) block: Choice,
     /// Does the kernel read and write files of a directory by itself?
     pub(crate) passthrough: Choice,
-    /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
+    /// Leave the device of a volume unchanged, and replay its journal in memory?
     pub(crate) no_recovery: bool,
-    /// Does a volume give its free space back to the image or device when it is unmounted?
+    /// Discard free space at unmount?
     pub(crate) discard: bool,
-    /// Where the daemon's log goes: a file, else the system's log.
+    /// The daemon's log file; `None`: the system's log.
     pub(crate) log: Option<PathBuf>,
     /// Where metrics are served: `HOST:PORT`.
     pub(crate) metrics: Option<String>,
-    /// What was asked for, in order, without what only mount(8) cares about.
+    /// The options as given, without those only for mount(8).
     pub(crate) given: Vec<String>,
 }
 
-impl Default for Plan {
-    fn default() -> Self {
-        let memory = memory_bytes();
-        Self {
-            core: Options::default(),
-            mount: MountOptions::default(),
-            limits: MemoryLimits {
-                bytes: Some(memory / 2),
-                inodes: Some(memory / 1024),
-            },
-            create: false,
-            create_size: None,
-            commit: None,
-            coherence: None,
-            transport: TransportChoice::default(),
-            auto_unmount: false,
-            serve_locks: false,
-            xattrs: true,
-            block: Choice::default(),
-            passthrough: Choice::default(),
-            no_recovery: false,
-            discard: false,
-            log: None,
-            metrics: None,
-            serve_opens: None,
-            given: Vec::new(),
-        }
-    }
-}
-
 impl Plan {
-    /// Takes the lists in their order; later options win. `sloppy` lets unknown ones pass.
+    /// Parses the lists in order; later options win. `sloppy` ignores unknown options.
     ///
     /// # Errors
-    /// Names the option that is unknown or whose value makes no sense.
+    /// Names the option that is unknown or has a malformed value.
     pub(crate) fn parse<'a>(
         lists: impl IntoIterator<Item = &'a str>,
         sloppy: bool,
     ) -> Result<Self> {
-        let mut plan = Self::default();
+        let memory = memory_bytes();
+        let mut plan = Self {
+            limits: MemoryLimits {
+                bytes: Some(memory / 2),
+                inodes: Some(memory / 1024),
+            },
+            ..Self::default()
+        };
         for item in lists.into_iter().flat_map(split) {
             let known = plan.take(&item)?;
             if !known && !sloppy {
@@ -193,55 +183,55 @@ impl Plan {
             }
             if known && !is_mount_helpers(&item) {
                 plan.given.push(match &plan.log {
-                    // The daemon, which has another working directory, is given it as well.
+                    // The path is absolute: the daemon has another working directory.
                     Some(log) if item.starts_with("log=") => format!("log={}", log.display()),
                     _ => item,
                 });
             }
         }
-        if plan.serve_locks && plan.serve_opens == Some(false) {
-            return Err(
-                Failure::new("without closes nothing tells when a lock ends")
-                    .about("option locks=served")
-                    .hint("leave out opens=local"),
-            );
-        }
         plan.agree();
-        if plan.sees_each_read() && plan.serve_opens == Some(false) {
-            return Err(
-                Failure::new("what the kernel opens by itself it reads without a request")
-                    .about("option strictatime")
-                    .hint("leave out opens=local"),
-            );
-        }
-        // The user who mounts, also where a program with the set-user-ID bit lies in between.
+        let opens_locally = plan.serve_opens == Some(false);
+        // The real ids: also in a set-user-ID program they are those of the user that mounts.
         let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
         plan.core.root_uid.get_or_insert(user.as_raw());
         plan.core.root_gid.get_or_insert(group.as_raw());
-        if plan.no_recovery && !plan.core.read_only {
-            return Err(
-                Failure::new("a volume is not changed whose journal is not replayed")
-                    .about("option norecovery")
-                    .hint("mount it read-only: -o ro,norecovery"),
-            );
-        }
+        refuse([
+            (
+                plan.serve_locks && opens_locally,
+                "locks end at close(2), which the daemon does not see",
+                "locks=served",
+                "leave out opens=local",
+            ),
+            (
+                plan.sees_each_read() && opens_locally,
+                "files that the kernel opens are read without requests",
+                "strictatime",
+                "leave out opens=local",
+            ),
+            (
+                plan.no_recovery && !plan.core.read_only,
+                "without a replay of its journal a volume cannot be changed",
+                "norecovery",
+                "mount it read-only: -o ro,norecovery",
+            ),
+        ])?;
         Ok(plan)
     }
 
-    /// Are files opened and closed by the file system? Without closes nothing tells it when a lock
-    /// ends, and without opens nothing that a file is read which the kernel keeps.
+    /// Does the daemon open and close files? It must if it keeps locks, which end at a close, and
+    /// if each read after an open moves the access time.
     pub(crate) fn serves_opens(&self) -> bool {
         self.serve_opens
             .unwrap_or(self.serve_locks || self.sees_each_read())
     }
 
-    /// Does each read move an access time, so that the kernel has to ask?
+    /// Does each read move an access time, so that the kernel must send a request?
     pub(crate) fn sees_each_read(&self) -> bool {
         self.core.atime == AtimePolicy::Strict && !self.core.read_only
     }
 
-    /// Where both know an option, the core takes what the mount understood: that follows
-    /// mount(8), where `defaults` takes back what stands before it and `atime` is not strict.
+    /// Copies options known to both from the mount to the core. The mount follows mount(8), where
+    /// `defaults` undoes earlier options and `atime` is not strict.
     fn agree(&mut self) {
         let (core, mount) = (&mut self.core, &self.mount);
         core.read_only = mount.read_only;
@@ -259,7 +249,7 @@ impl Plan {
         };
     }
 
-    /// Takes one option; `false` if nobody knows it.
+    /// Takes one option; `false` if it is unknown.
     fn take(&mut self, item: &str) -> Result<bool> {
         let (name, value) = match item.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -267,39 +257,27 @@ impl Plan {
         };
         let wrong = |reason: String| Failure::new(reason).about(format!("option {name}"));
         let needed = || value.ok_or_else(|| wrong("it needs a value".into()));
+        let amount = || parse_amount(needed()?, None).map_err(wrong);
+        let bytes = || parse_amount(needed()?, Some(memory_bytes())).map_err(wrong);
         match name {
-            "size" => {
-                let size = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
-                self.limits.bytes = (size != 0).then_some(size);
-            }
-            "nr_inodes" => {
-                let inodes = parse_amount(needed()?, None).map_err(wrong)?;
-                self.limits.inodes = (inodes != 0).then_some(inodes);
-            }
+            "size" => self.limits.bytes = Some(bytes()?).filter(|size| *size != 0),
+            "nr_inodes" => self.limits.inodes = Some(amount()?).filter(|inodes| *inodes != 0),
             "memory" if value == Some("max") => self.core.memory = Some(u64::MAX),
-            "memory" => {
-                let memory = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
-                self.core.memory = Some(memory);
-            }
-            // What it said was said once more for what a volume has still to write.
-            "cache" => {
-                let cache = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
-                self.core.memory = Some(cache.saturating_mul(2));
-            }
+            "memory" => self.core.memory = Some(bytes()?),
+            // `cache=` used to limit cached and dirty data separately, hence the factor of two.
+            "cache" => self.core.memory = Some(bytes()?.saturating_mul(2)),
             "commit" => self.commit = Some(seconds(needed()?).map_err(wrong)?),
             "valid" => self.coherence = Some(validity(needed()?).map_err(wrong)?),
-            "told" if value.is_none() => self.coherence = Some(TOLD),
+            "told" if value.is_none() => self.coherence = Some(NOTIFIED),
             "exclusive" if value.is_none() => self.coherence = Some(Coherence::Exclusive),
             "create" if value.is_none() => self.create = true,
-            "create_size" => {
-                self.create_size = Some(parse_amount(needed()?, None).map_err(wrong)?);
-            }
-            "transport" => self.transport = transport(needed()?).map_err(wrong)?,
+            "create_size" => self.create_size = Some(amount()?),
+            "transport" => self.transport = one_of(needed()?, &TRANSPORTS).map_err(wrong)?,
             "discard" if value.is_none() => self.discard = true,
             "nodiscard" if value.is_none() => self.discard = false,
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
-            "noxattr" if value.is_none() => self.xattrs = false,
+            "noxattr" if value.is_none() => self.no_xattrs = true,
             "uid" => self.core.root_uid = Some(id(Named::User, needed()?).map_err(wrong)?),
             "gid" => self.core.root_gid = Some(id(Named::Group, needed()?).map_err(wrong)?),
             "metrics" => {
@@ -308,19 +286,19 @@ impl Plan {
                 self.metrics = Some(address.to_owned());
             }
             "log" => self.log = Some(log_file(needed()?).map_err(wrong)?),
-            "fuseblk" => self.block = choice(needed()?).map_err(wrong)?,
-            "passthrough" => self.passthrough = choice(needed()?).map_err(wrong)?,
-            "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
-            "opens" => self.serve_opens = Some(is_served(needed()?).map_err(wrong)?),
-            // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into
-            // its table.
+            "fuseblk" => self.block = one_of(needed()?, &CHOICES).map_err(wrong)?,
+            "passthrough" => self.passthrough = one_of(needed()?, &CHOICES).map_err(wrong)?,
+            "locks" => self.serve_locks = one_of(needed()?, &SERVED).map_err(wrong)?,
+            "opens" => self.serve_opens = Some(one_of(needed()?, &SERVED).map_err(wrong)?),
+            // mount(8) passes the user that mounts, and at a remount the options of the kernel's
+            // table.
             "user" | "user_id" | "group_id" | "rootmode" => {}
             _ => return self.pass_on(item, name),
         }
         Ok(true)
     }
 
-    /// Options of the core and of the mount; several belong to both.
+    /// Options of the core, of the mount, or of both.
     fn pass_on(&mut self, item: &str, name: &str) -> Result<bool> {
         let wrong = |reason: String| Failure::new(reason).about(format!("option {name}"));
         let core = self.core.parse(item).map_err(|_| {
@@ -349,14 +327,15 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     }
 }
 
-/// What others change is told, and what is not told of is a second old at most. Of stores to a mapping, asynchronous writes and writes by a name
-/// that was made elsewhere nobody tells: open files show them after a second, attributes alone after a minute.
-pub(super) const TOLD: Coherence = Coherence::Told {
+/// The default coherence: inotify reports changes by others, and other cached data is valid for a
+/// second. Inotify does not report stores to a mapping, asynchronous writes, and writes through a
+/// link made elsewhere. Open files show those after a second, attributes alone after a minute.
+pub(super) const NOTIFIED: Coherence = Coherence::Notified {
     valid: Duration::from_secs(1),
-    heard: Duration::from_secs(60),
+    notified: Duration::from_secs(60),
 };
 
-/// What is believed for less than a millisecond is not believed.
+/// The resolution is a millisecond.
 fn validity(text: &str) -> std::result::Result<Coherence, String> {
     let most = COMMIT_MAX as f64;
     match text.parse::<f64>() {
@@ -380,33 +359,16 @@ fn id(kind: Named, text: &str) -> std::result::Result<u32, String> {
     })
 }
 
-fn transport(name: &str) -> std::result::Result<TransportChoice, String> {
-    match name {
-        "auto" => Ok(TransportChoice::Auto),
-        "uring" => Ok(TransportChoice::Uring),
-        "dev" => Ok(TransportChoice::Dev),
-        _ => Err(format!("{name:?} is none of auto, uring, dev")),
-    }
+/// The value that one of these words stands for.
+fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> std::result::Result<T, String> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        format!("{text:?} is none of {}", words.join(", "))
+    })
 }
 
-fn choice(name: &str) -> std::result::Result<Choice, String> {
-    match name {
-        "auto" => Ok(Choice::Auto),
-        "on" => Ok(Choice::On),
-        "off" => Ok(Choice::Off),
-        _ => Err(format!("{name:?} is none of auto, on, off")),
-    }
-}
-
-fn is_served(by: &str) -> std::result::Result<bool, String> {
-    match by {
-        "local" => Ok(false),
-        "served" => Ok(true),
-        _ => Err(format!("{by:?} is none of local, served")),
-    }
-}
-
-/// What mount(8) and its relatives keep for themselves.
+/// Is it an option only for mount(8) and its helpers?
 fn is_mount_helpers(item: &str) -> bool {
     let name = item.split('=').next().unwrap_or(item);
     item.starts_with("x-")
@@ -416,11 +378,11 @@ fn is_mount_helpers(item: &str) -> bool {
         || ["user_id", "group_id", "rootmode"].contains(&name)
 }
 
-/// Options of other file systems that cannot have an effect here, and why.
+/// Options of other file systems that have no effect here, and the reason.
 const WITHOUT_EFFECT: [(&str, &str, &str); 3] = [
     (
         "allow_root",
-        "the kernel lets in all users or only the one who mounts",
+        "the kernel lets in all users or only the one that mounts",
         "allow_other, or leave it out",
     ),
     (
@@ -443,17 +405,15 @@ fn unknown(item: &str) -> Failure {
             .hint(*hint);
     }
     let failure = Failure::new("there is no such option").about(format!("option {name}"));
-    let exact = KNOWN
-        .iter()
-        .find(|known| known.trim_end_matches('=') == name);
-    match exact {
-        Some(known) if known.ends_with('=') => failure.hint(format!("it needs a value: {known}…")),
-        Some(known) => failure.hint(format!("it takes no value: {known}")),
-        None => match nearest(name, KNOWN.iter().map(|known| known.trim_end_matches('='))) {
-            Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint("`holdfast mount --help` lists the options"),
-        },
-    }
+    let names = KNOWN.iter().map(|known| known.trim_end_matches('='));
+    failure.hint(match nearest(name, names) {
+        Some(known) if known == name && KNOWN.contains(&known) => {
+            format!("it takes no value: {known}")
+        }
+        Some(known) if known == name => format!("it needs a value: {known}=…"),
+        Some(near) => format!("did you mean {near}?"),
+        None => "`holdfast mount --help` lists the options".into(),
+    })
 }
 
 /// Splits a list at its commas; `\,` is a comma within a value, `\\` a backslash.
@@ -472,7 +432,7 @@ pub(crate) fn split(list: &str) -> Vec<String> {
     items
 }
 
-/// One item as it stands in a list.
+/// An item, escaped for a list.
 pub(crate) fn escaped(item: &str) -> String {
     item.replace('\\', "\\\\").replace(',', "\\,")
 }

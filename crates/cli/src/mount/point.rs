@@ -1,4 +1,5 @@
-//! The mount point: its true path, made if its parent exists, removed again by who made it.
+//! The mount point: resolved, made if only the last component is missing, and removed again if it
+//! was made.
 
 use crate::message::{Failure, Result};
 use std::{
@@ -11,7 +12,7 @@ use std::{
 pub(crate) struct MountPoint {
     /// Without symbolic links and dots.
     pub(crate) path: PathBuf,
-    /// Did this command make it? Then it goes with the mount.
+    /// Did this command make it? Then it is removed with the mount.
     pub(crate) made: bool,
 }
 
@@ -28,7 +29,7 @@ impl MountPoint {
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Self::existing(dir),
             Err(error) => match fs::metadata(dir) {
-                // A read-only file system tells that before it looks for the name.
+                // On a read-only file system mkdir(2) fails before it looks up the name.
                 Ok(_) => Self::existing(dir),
                 Err(_) => Err(not_made(dir, &error)),
             },
@@ -46,7 +47,7 @@ impl MountPoint {
         Ok(Self { path, made: false })
     }
 
-    /// Removes the directory if this command made it, and nobody has put anything in it.
+    /// Removes the directory if this command made it and it is empty.
     pub(crate) fn remove_if_made(&self) {
         if self.made
             && let Err(error) = fs::remove_dir(&self.path)
@@ -65,7 +66,7 @@ fn not_made(dir: &Path, error: &io::Error) -> Failure {
 }
 
 fn unusable(dir: &Path, error: &io::Error) -> Failure {
-    // The last two for a moment, while the daemon lets go of its descriptors.
+    // The last two occur while a dying daemon closes its descriptors.
     let gone = [libc::ENOTCONN, libc::ECONNABORTED, libc::ECANCELED];
     if error
         .raw_os_error()
@@ -76,7 +77,7 @@ fn unusable(dir: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot be used as mount point: {error}")).at(dir)
 }
 
-/// What is said of a mount whose daemon is gone.
+/// The failure for a mount without its daemon.
 pub(crate) fn stale(dir: &Path) -> Failure {
     Failure::new("is the mount point of a daemon that is gone")
         .at(dir)

@@ -1,4 +1,4 @@
-//! The mount's errors in this command's words: a message and a remedy.
+//! Failures for errors of mounting and unmounting.
 
 use super::point::stale;
 use crate::message::Failure;
@@ -33,18 +33,18 @@ pub(crate) fn mount_failure(error: &MountError) -> Failure {
         MountError::NoBlockDevice { dir, reason } => {
             Failure::new(format!("cannot be mounted as fuseblk: {reason}"))
                 .at(dir)
-                .hint("fuseblk=auto takes it where it is to be had")
+                .hint("fuseblk=auto uses it if possible")
         }
         MountError::NotPermitted { dir } => Failure::new("mounting is not permitted")
             .at(dir)
-            .hint("run as root, or install fuse3, whose fusermount3 mounts for others"),
+            .hint("run as root, or install fuse3, which has fusermount3 for other users"),
         MountError::NoHelper => Failure::new("only root mounts without fusermount3")
             .hint("install fuse3, or run as root"),
         MountError::NoUring { reason } => {
-            Failure::new(format!("io_uring is not to be had: {reason}"))
-                .hint("--transport auto takes it where it is to be had")
+            Failure::new(format!("io_uring is not available: {reason}"))
+                .hint("--transport auto uses it if it is available")
         }
-        MountError::Queue { .. } => Failure::new(error.to_string()).hint("--transport dev"),
+        MountError::Queue { .. } => Failure::new(error).hint("--transport dev"),
         MountError::Refused { dir, source } => {
             let failure = Failure::new(format!("mount(2) failed: {source}")).at(dir);
             match source.raw_os_error() {
@@ -54,25 +54,25 @@ pub(crate) fn mount_failure(error: &MountError) -> Failure {
             }
         }
         MountError::Helper { message } => {
-            let failure = Failure::new(error.to_string());
+            let failure = Failure::new(error);
             match helper_hint(message) {
                 Some(hint) => failure.hint(hint),
                 None => failure,
             }
         }
-        // Their texts hold the remedy, where there is one.
-        _ => Failure::new(error.to_string()),
+        // Their texts include the remedy, if there is one.
+        _ => Failure::new(error),
     }
 }
 
-/// What is said of a place where a mount was expected.
+/// The failure for a directory where nothing is mounted.
 pub(crate) fn not_mounted(dir: &Path) -> Failure {
     Failure::new("nothing is mounted there")
         .at(dir)
         .hint("findmnt -t fuse.holdfast,fuseblk.holdfast lists what holdfast has mounted")
 }
 
-/// What to do about what fusermount3 says.
+/// The hint for a message of fusermount3.
 fn helper_hint(message: &str) -> Option<&'static str> {
     let hints = [
         (
@@ -96,12 +96,12 @@ fn helper_hint(message: &str) -> Option<&'static str> {
     found.map(|(_, hint)| *hint)
 }
 
-/// What to do where `/dev/fuse` is there and cannot be opened.
+/// The hint if `/dev/fuse` exists but cannot be opened.
 fn device_hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        // The node is there, and nothing behind it.
+        // The node exists without a driver.
         Some(libc::ENODEV | libc::ENXIO) => "load the module: modprobe fuse",
-        // What a container's rules for devices answer.
+        // The error of a container's device rules.
         Some(libc::EPERM) => "for a container: --device /dev/fuse --cap-add SYS_ADMIN",
         _ => "run as root, or let others use the device, as most systems do: chmod 666 /dev/fuse",
     }
@@ -123,10 +123,10 @@ pub(crate) fn umount_failure(error: &UmountError) -> Failure {
         }
         UmountError::NotPermitted { dir } => Failure::new("unmounting is not permitted")
             .at(dir)
-            .hint("run as root, or as the user who mounted it"),
+            .hint("run as root, or as the user that mounted it"),
         UmountError::Refused { dir, source } => {
             Failure::new(format!("umount(2) failed: {source}")).at(dir)
         }
-        _ => Failure::new(error.to_string()),
+        _ => Failure::new(error),
     }
 }

@@ -1,7 +1,7 @@
-//! `-o remount`: what can be changed while a file system is mounted.
+//! `-o remount`: changing the options of a mount.
 //!
-//! The kernel keeps some switches for itself and can turn them by mount(2). All others are the
-//! daemon's for as long as it lives.
+//! Some switches belong to the kernel, and mount(2) changes them. All others are fixed for the life
+//! of the daemon.
 
 use super::options::Plan;
 use crate::{
@@ -16,7 +16,7 @@ use holdfast_fuse::{mount::mounted_at, serve::INFO_XATTR};
 use rustix::mount::MountFlags;
 use std::{fs, io, path::Path};
 
-/// Switches that the kernel can turn: the words that set and clear each.
+/// Switches of the kernel: the words that set and clear each.
 const SWITCHES: [(&str, &str, MountFlags); 4] = [
     ("ro", "rw", MountFlags::RDONLY),
     ("nosuid", "suid", MountFlags::NOSUID),
@@ -24,7 +24,7 @@ const SWITCHES: [(&str, &str, MountFlags); 4] = [
     ("noexec", "exec", MountFlags::NOEXEC),
 ];
 
-/// Flags that are kept as they are, by their words in the mount table.
+/// Flags to preserve, by their words in the mount table.
 const KEPT: [(&str, MountFlags); 7] = [
     ("noatime", MountFlags::NOATIME),
     ("relatime", MountFlags::RELATIME),
@@ -35,7 +35,7 @@ const KEPT: [(&str, MountFlags); 7] = [
     ("nosymfollow", MountFlags::NOSYMFOLLOW),
 ];
 
-/// Changes the switches in `plan` of what is mounted at `dir`.
+/// Changes the switches in `plan` for the mount at `dir`.
 pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
         return Err(Failure::new("nothing is mounted there").at(dir));
@@ -68,15 +68,17 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Makes all that was changed on a mount durable. (Not by syncfs(2), which reaches only a mount as `fuseblk`.)
+/// Makes all changes on a mount durable by fsync(2) of the root. (syncfs(2) reaches only a mount as
+/// `fuseblk`.)
 fn make_durable(root: &Path) -> io::Result<()> {
     fs::File::open(root)?.sync_all()
 }
 
-/// Makes this mount at `dir` read-only; others of the same file system, bound elsewhere, stay as they are.
+/// Makes this mount at `dir` read-only; others of the same file system, bound elsewhere, stay as
+/// they are.
 ///
 /// # Errors
-/// As long as a file is open for writing; without the right to.
+/// If a file is open for writing, or this user may not.
 pub(super) fn make_read_only(dir: &Path) -> Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
         return Err(Failure::new("nothing is mounted there").at(dir));
@@ -97,8 +99,8 @@ fn remount(dir: &Path, root: &Path, flags: MountFlags) -> Result<()> {
     })
 }
 
-/// The flags after the change. `table` is what the kernel tells of the mount, `daemon` what its
-/// daemon does.
+/// The flags after the change. `table` has the options in the kernel's mount table, `daemon` those
+/// in the daemon's report.
 fn flags(dir: &Path, given: &[String], table: &str, daemon: &str) -> Result<MountFlags> {
     let has = |options: &str, word: &str| options.split(',').any(|option| option == word);
     let mut flags = MountFlags::empty();
@@ -114,7 +116,7 @@ fn flags(dir: &Path, given: &[String], table: &str, daemon: &str) -> Result<Moun
             .iter()
             .find(|(set, clear, _)| item == set || item == clear);
         match switch {
-            // The daemon turns this one itself.
+            // The daemon enforces this one itself.
             Some((set, clear, _)) if item == clear && *set != "ro" && has(daemon, set) => {
                 let text =
                     format!("the daemon was started with {set}, which only a new mount undoes");
@@ -123,7 +125,7 @@ fn flags(dir: &Path, given: &[String], table: &str, daemon: &str) -> Result<Moun
                     .hint("unmount it and mount it again"));
             }
             Some((set, _, flag)) => flags.set(*flag, item == set),
-            // mount(8) repeats what is in force already.
+            // mount(8) repeats options that are in force.
             None if has(daemon, item) || has(table, item) => {}
             None => {
                 let text = format!("option {item} cannot be changed while mounted");

@@ -1,4 +1,4 @@
-//! The daemon's side of `holdfast info`: puts the report together when somebody asks.
+//! The daemon's side of `holdfast info`: makes the report.
 
 use super::options::Plan;
 use crate::info::report::{
@@ -11,14 +11,15 @@ use holdfast::{
     core::{FileSystem, Memory, budget::Class, shrinkers::Totals},
 };
 use holdfast_fuse::{Info, Negotiated, Session, Times, Transport, serve::InfoDetail};
-use holdfast_volume::{Tallied, VolumeStore};
+use holdfast_volume::{VolumeStore, WorkCounts};
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
-/// Knows what the report needs. The session comes later, and owns this: hence the weak pointer.
+/// The sources of the report. The session is made later and owns the reporter: hence the weak
+/// pointer.
 pub(super) struct Reporter {
     source: String,
     options: Vec<String>,
@@ -27,7 +28,7 @@ pub(super) struct Reporter {
     store: Option<Arc<VolumeStore>>,
     begun: Instant,
     session: OnceLock<Weak<Session>>,
-    /// Where metrics are served.
+    /// The URL of the metrics.
     metrics: Option<String>,
 }
 
@@ -54,19 +55,19 @@ impl Reporter {
         }
     }
 
-    /// The mount is live.
+    /// Sets the session of the live mount.
     pub(super) fn attach(&self, session: Weak<Session>) {
-        // There is one session in a daemon's life.
+        // Set once in a daemon's life.
         let _ = self.session.set(session);
     }
 
     /// The report as one line of JSON.
     pub(super) fn json(&self, detail: InfoDetail) -> String {
-        // A report is made of numbers, strings and maps of them, which JSON can hold.
+        // A report has only numbers, strings and maps with string keys, so this does not fail.
         serde_json::to_string(&self.report(detail)).unwrap_or_default()
     }
 
-    /// The report; without what the session knows until the mount is live.
+    /// The report; without the session's part until the mount is live.
     pub(super) fn report(&self, detail: InfoDetail) -> Report {
         let mut report = self.core_part();
         if detail == InfoDetail::Inodes {
@@ -208,7 +209,7 @@ fn abi(negotiated: &Negotiated) -> Abi {
     }
 }
 
-/// The core's options as they are, and others as they were given.
+/// The core's options in force, and all other options as given.
 fn in_force(options: &Options, given: &[String]) -> String {
     let mut words = vec![if options.read_only { "ro" } else { "rw" }.to_owned()];
     for (set, word) in [
@@ -233,7 +234,7 @@ fn in_force(options: &Options, given: &[String]) -> String {
         .into(),
     );
     let mut core = *options;
-    // What the core does not know; and `mode=` and the like, which it keeps no trace of.
+    // Options that the core does not know; and those like `mode=`, which it does not keep.
     words.extend(
         given
             .iter()
@@ -263,12 +264,12 @@ fn of_memory(memory: &Memory) -> MemoryUse {
 }
 
 fn of_volume(store: &VolumeStore) -> VolumeUse {
-    let work = |tallied: Tallied| Work {
-        count: tallied.count,
-        nanoseconds: nanoseconds(tallied.time),
-        under_way: tallied.under_way,
+    let work = |counts: WorkCounts| Work {
+        count: counts.count,
+        nanoseconds: nanoseconds(counts.time),
+        under_way: counts.under_way,
     };
-    let transfers = |it: holdfast_volume::Transfers| Transfers {
+    let transfers = |it: WorkCounts| Transfers {
         count: it.count,
         bytes: it.bytes,
         nanoseconds: nanoseconds(it.time),

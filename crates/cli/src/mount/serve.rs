@@ -1,4 +1,4 @@
-//! From a plan to a live mount, and to its end.
+//! Serving a mount from start to end.
 
 use super::{
     answers::Answers,
@@ -27,11 +27,12 @@ use holdfast_fuse::{
 };
 use std::{io, sync::Arc};
 
-/// Mounts, calls `live` with the transport's name, and returns when the mount has ended. How it ended is there for
-/// the process that unmounts.
+/// Mounts, calls `live` with the transport's name, and returns when the mount has ended. The result
+/// is left for the process that unmounts.
 ///
 /// # Errors
-/// What kept the mount from being live, and nothing stays mounted then; what kept it from being closed cleanly.
+/// If the mount could not be made, and then nothing stays mounted; if the source could not be
+/// closed cleanly.
 pub(super) fn serve(
     source: Source,
     plan: Plan,
@@ -55,25 +56,19 @@ fn serve_to_the_end(
 ) -> Result<()> {
     let start = |error: io::Error| Failure::new(format!("the daemon cannot start: {error}"));
     let signals = Caught::begin().map_err(start)?;
-    // Until the volume is closed.
+    // Dropped after the volume is closed.
     let _keeper = memory::keep(&source, &plan).map_err(start)?;
     let opened = Opened::of(&source, &plan)?;
-    // Before anything is mounted: an address that is not to be had leaves nothing behind.
+    // Before mounting, so that an unavailable address leaves no mount behind.
     let listening = plan.metrics.as_deref().map(Listening::at).transpose()?;
     let store = opened.volume().map(Volume::store);
     let fs = opened.file_system().clone();
-    let reporter = Arc::new(Reporter::new(
-        &source,
-        &plan,
-        fs.core().clone(),
-        opened.volume(),
-        listening.as_ref().map(Listening::url),
-    ));
-    let config = config(&source, &plan);
-    let read_only = ReadOnly::new(fs.core().clone(), opened.is_fixed());
-    let read_only = Arc::new(read_only);
-    let info = info(reporter.clone(), read_only.clone());
     let (core, volume) = (fs.core().clone(), opened.volume());
+    let url = listening.as_ref().map(Listening::url);
+    let reporter = Arc::new(Reporter::new(&source, &plan, core.clone(), volume, url));
+    let config = config(&source, &plan);
+    let read_only = Arc::new(ReadOnly::new(core.clone(), opened.is_fixed()));
+    let info = info(reporter.clone(), read_only.clone());
     let answers = Answers::new(core, volume, read_only.clone(), info.clone());
     let answers = Arc::new(answers);
     let ending = Arc::new(Ending::of(opened, &source));
@@ -101,9 +96,9 @@ fn serve_to_the_end(
     let watch = signals.watch(session.clone(), store).map_err(start)?;
     let transport = transport_name(session.info().transport);
     tracing::info!(dir = ?point.path, transport, "live");
-    let told = live(transport);
-    if told.is_ok() && !wait(&source, &session) {
-        // What waits for the host ends with the process.
+    let reported = live(transport);
+    if reported.is_ok() && !wait(&source, &session) {
+        // Calls to the host end with the process.
         tracing::warn!("the host of the directory does not answer");
         return Ok(());
     }
@@ -112,7 +107,7 @@ fn serve_to_the_end(
     drop(metrics);
     let failure = session.failure();
     drop(session);
-    // Left alone, the watcher clears the dead mount.
+    // A watcher that is not dismissed clears the dead mount.
     if failure.is_none()
         && let Some(watched) = watched
     {
@@ -125,10 +120,14 @@ fn serve_to_the_end(
             .at(&point.path)
             .hint("unmount it, and mount it again"));
     }
-    told.map_err(|error| Failure::new(format!("nobody waits for this mount: {error}")))
+    reported.map_err(|error| {
+        Failure::new(format!(
+            "the process that waits for this mount is gone: {error}"
+        ))
+    })
 }
 
-/// What tells of the mount, by what the kernel has it mounted as.
+/// Makes reports, with the read-only state of the kernel's mount table.
 fn info(reports: Arc<Reporter>, read_only: Arc<ReadOnly>) -> InfoSource {
     Arc::new(move |detail| {
         read_only.follow();
@@ -163,7 +162,7 @@ fn config(source: &Source, plan: &Plan) -> Config {
         no_open: !plan.serves_opens(),
         cache_listings: !plan.sees_each_read() || plan.core.nodiratime,
         cache_links: !plan.sees_each_read(),
-        xattrs: plan.xattrs,
+        xattrs: !plan.no_xattrs,
         mount,
         ..Config::default()
     };
@@ -173,8 +172,8 @@ fn config(source: &Source, plan: &Plan) -> Config {
     config
 }
 
-/// A volume is mounted as a block device's file system if that can be had: then `sync` and `umount` are what they are elsewhere. Not where
-/// the first column of the mount table was chosen, which is the device's then.
+/// A volume is mounted as `fuseblk` if possible, so that sync(1) and umount(8) work as they do for
+/// others. Not if `fsname=` was given: the first column of the mount table would be the device.
 fn block_mount(source: &Source, plan: &Plan, has_name: bool) -> BlockMount {
     match (source, plan.block) {
         (Source::Volume(path), Choice::On) => BlockMount::Required(path.clone()),

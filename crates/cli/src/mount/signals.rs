@@ -1,10 +1,10 @@
-//! SIGINT and SIGTERM: unmount, or say who is in the way. Others end the process, and lose nothing by that.
+//! SIGINT and SIGTERM unmount. Other signals end the process after its changes are written.
 //!
-//! The first SIGINT or SIGTERM unmounts if nobody uses the mount, or else says who does and serves on. The
-//! second detaches it, to end with its last user. The third ends the process, as other signals do: what was
-//! changed is handed to the host first.
+//! The first SIGINT or SIGTERM unmounts; if the mount is busy, it names the processes that use it,
+//! and the daemon serves on. The second detaches the mount, which ends with its last user. The
+//! third ends the process, as other signals do, after the changes are written to the host.
 
-use super::{last_words, refusal::umount_failure};
+use super::{last_commit, refusal::umount_failure};
 use holdfast_fuse::{
     Session,
     mount::{UmountError, UmountFlags},
@@ -26,21 +26,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a busy mount is tried again: programs come and go, and one of them is no reason to
-/// stay.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long unmounting a busy mount is retried: a short-lived user is no reason to stay.
+const TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a process gets that is ended by a signal it does not mind.
+/// The exit code after the third SIGINT or SIGTERM.
 const KILLED: i32 = 1;
-/// What a shell adds to the number of a signal.
+/// Added to the number of a signal, as shells do.
 const OF_SIGNAL: i32 = 128;
 
 const UNMOUNT: [c_int; 2] = [SIGINT, SIGTERM];
-/// A terminal that hangs up is no reason to end, nor is a limit of the shell's: a file that may not grow is told by its write. SIGPIPE is ignored by every
-/// Rust program.
+/// Ignored: a hangup of the terminal, and limits of the shell. A write beyond a limit fails with an
+/// error instead. (Every Rust program ignores SIGPIPE.)
 const IGNORED: [c_int; 3] = [SIGHUP, SIGXFSZ, SIGXCPU];
-/// Those that end a process that does not mind them, unless it is broken: code can run before that.
+/// Signals that end a process by default, and do not come from a fault of the process itself.
 const ENDING: [c_int; 9] = [
     SIGQUIT,
     SIGABRT,
@@ -53,7 +52,7 @@ const ENDING: [c_int; 9] = [
     libc::SIGPWR,
 ];
 
-/// The signals, from now on caught.
+/// The caught signals.
 pub(super) struct Caught {
     signals: Signals,
 }
@@ -65,7 +64,7 @@ pub(super) struct Watch {
 }
 
 impl Caught {
-    /// Catches them. One that comes before there is a mount waits for it.
+    /// Starts catching. A signal that comes before the mount is live is kept.
     pub(super) fn begin() -> io::Result<Self> {
         let all = UNMOUNT.iter().chain(&IGNORED).chain(&ENDING);
         Ok(Self {
@@ -73,7 +72,7 @@ impl Caught {
         })
     }
 
-    /// Acts on them for this session, and the volume that is mounted, if it is one.
+    /// Starts the thread that acts on signals, for this session and its volume, if any.
     pub(super) fn watch(
         mut self,
         session: Arc<Session>,
@@ -102,10 +101,10 @@ impl Caught {
 }
 
 impl Watch {
-    /// The session is over.
+    /// Ends the thread.
     pub(super) fn end(self) {
         self.handle.close();
-        // It runs no code of others that could panic.
+        // The thread does not panic.
         let _ = self.thread.join();
     }
 }
@@ -115,11 +114,11 @@ fn end(signal: c_int, signals: &mut Signals, store: Option<&Arc<VolumeStore>>) {
     let name = low_level::signal_name(signal).unwrap_or("a signal");
     tracing::error!("{name}: the daemon ends, and nothing serves the mount");
     let mut hurry = || signals.pending().any(|other| !IGNORED.contains(&other));
-    last_words::hand_over(store, &mut hurry);
+    last_commit::last_commit(store, &mut hurry);
     if UNMOUNT.contains(&signal) {
         std::process::exit(KILLED);
     }
-    // As if it had not been caught; it does not know all that end a process.
+    // `emulate_default_handler` does not know all of [`ENDING`].
     let _ = low_level::emulate_default_handler(signal);
     std::process::exit(OF_SIGNAL + signal);
 }
@@ -129,7 +128,7 @@ fn unmount_or_tell(session: &Session) {
     loop {
         match session.unmount(UmountFlags::default()) {
             Ok(()) => return,
-            Err(UmountError::Busy { .. }) if begun.elapsed() < PATIENCE => thread::sleep(PAUSE),
+            Err(UmountError::Busy { .. }) if begun.elapsed() < TIMEOUT => thread::sleep(PAUSE),
             Err(error @ UmountError::Busy { .. }) => {
                 return umount_failure(&error)
                     .hint("end them and signal again, or signal again to detach the mount")

@@ -1,7 +1,7 @@
-//! Amounts as tmpfs takes them: `size=512m`, `size=25%`, `nr_inodes=10m`.
+//! Amounts in the format of tmpfs: `size=512m`, `size=25%`, `nr_inodes=10m`.
 
-/// Reads an amount with an optional suffix k, m, g, or t (powers of 1024), or, where `whole` is
-/// given, a percentage of that.
+/// Parses an amount with an optional suffix k, m, g or t (powers of 1024), or a percentage of
+/// `whole`.
 pub(crate) fn parse_amount(text: &str, whole: Option<u64>) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, suffix) = text.split_at(digits);
@@ -27,7 +27,7 @@ pub(crate) fn parse_amount(text: &str, whole: Option<u64>) -> Result<u64, String
         .ok_or_else(|| format!("{text:?} is too large"))
 }
 
-/// Bytes of memory that the machine has.
+/// Bytes of memory of the machine.
 pub(crate) fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     // The fields' width depends on the processor.

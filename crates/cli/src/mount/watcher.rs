@@ -1,8 +1,8 @@
 //! `auto_unmount`: a process that clears the mount point when the daemon is killed.
 //!
-//! The daemon holds one end of a pipe and never writes to it but once, at its proper end. The
-//! watcher reads the other end: a byte means that all is well, the end of the pipe alone that
-//! the daemon is gone. It clears what it finds only if that is the daemon's mount and dead.
+//! The daemon holds one end of a pipe, and writes one byte when it ends properly. The watcher reads
+//! the other end: if the pipe ends without a byte, the daemon is gone. The watcher clears the mount
+//! point only if the daemon's mount is there and dead.
 
 use crate::message::Result;
 use holdfast_fuse::mount::{clear_stale, is_stale, mounted_at};
@@ -15,8 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a killed daemon may take to let go of its descriptors.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a killed daemon may take to close its descriptors.
+const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The daemon's end.
@@ -45,14 +45,14 @@ impl Watched {
         Ok(Self { pipe })
     }
 
-    /// The mount ended properly.
+    /// Tells the watcher that the mount ended properly.
     pub(super) fn dismiss(mut self) {
-        // A watcher that somebody killed has nothing to clear.
+        // A watcher that was killed needs no byte.
         let _ = self.pipe.write_all(b".");
     }
 }
 
-/// What the watcher is told. Started by the daemon, not by people.
+/// The mount to watch. The daemon starts this command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     connection: u32,
@@ -61,15 +61,15 @@ pub(crate) struct Arguments {
 
 /// The watcher itself.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    // Away from the terminal: its signals are meant for the daemon.
+    // Leave the terminal's session: signals of the terminal are for the daemon.
     let _ = rustix::process::setsid();
     let mut byte = [0];
     if io::stdin().read(&mut byte)? != 0 {
         return Ok(());
     }
-    // Its pipe ends before its other descriptors do; the mount is dead only after them.
+    // The daemon's pipe may be closed before /dev/fuse, and the mount is dead only after that.
     let begun = Instant::now();
-    while is_mounted(&arguments.dir, arguments.connection)? && begun.elapsed() < PATIENCE {
+    while is_mounted(&arguments.dir, arguments.connection)? && begun.elapsed() < TIMEOUT {
         if is_stale(&arguments.dir) {
             return clear_stale(&arguments.dir)
                 .map_err(|error| super::refusal::umount_failure(&error));
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Is what is mounted there the mount of this connection, which the process that asks was started for?
+/// Is the mount at `dir` the one of this connection?
 pub(super) fn is_mounted(dir: &Path, connection: u32) -> Result<bool> {
     let mounted = mounted_at(dir)?;
     Ok(mounted.is_some_and(|mounted| mounted.connection() == connection))

@@ -1,4 +1,4 @@
-//! Looks at a mount, one after the other.
+//! Polling the report of a mount.
 
 use super::rates::Rates;
 use crate::info::{self, report::Report};
@@ -9,28 +9,28 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What a look found.
+/// The result of a poll.
 #[derive(Debug)]
-pub(super) enum Looked {
-    /// What was done since the one before.
+pub(super) enum Polled {
+    /// The activity since the poll before.
     Rates(Box<Rates>),
-    /// The mount has ended, and how.
+    /// The mount has ended, for this reason.
     Ended(&'static str),
 }
 
-/// Asks the daemon of a mount again and again. Between two questions the mount is not in use.
+/// Polls the daemon of a mount. The mount is not busy between two polls.
 #[derive(Debug)]
-pub(super) struct Looks {
-    root: PathBuf,
-    interval: Duration,
+pub(super) struct Poller {
+    pub(super) root: PathBuf,
+    pub(super) interval: Duration,
     last: (Report, Instant),
 }
 
-impl Looks {
-    /// Of the mount at this root, so far apart. The first look is taken now.
+impl Poller {
+    /// Starts polling the mount at this root; takes the first report now.
     ///
     /// # Errors
-    /// What keeps the daemon from answering.
+    /// If the daemon does not answer.
     pub(super) fn begin(root: PathBuf, interval: Duration) -> Result<Self> {
         let last = look(&root)?;
         Ok(Self {
@@ -40,39 +40,31 @@ impl Looks {
         })
     }
 
-    pub(super) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    pub(super) fn interval(&self) -> Duration {
-        self.interval
-    }
-
-    /// What there is to see at the last look: no time has passed.
+    /// The last report, with rates of zero.
     pub(super) fn now(&self) -> Rates {
         Rates::between(&self.last.0, &self.last.0, Duration::ZERO)
     }
 
-    /// Waits until it is time, and looks.
+    /// Waits for the interval, and polls.
     ///
     /// # Errors
-    /// The mount is there, and its daemon does not answer.
-    pub(super) fn look_again(&mut self) -> Result<Looked> {
+    /// If the mount exists, but its daemon does not answer.
+    pub(super) fn poll_next(&mut self) -> Result<Polled> {
         let (before, begun) = (&self.last.0, self.last.1);
         sleep((begun + self.interval).saturating_duration_since(Instant::now()));
         let (report, now) = match look(&self.root) {
-            Ok(looked) => looked,
-            Err(_) if !is_mounted(&self.root)? => return Ok(Looked::Ended("was unmounted")),
+            Ok(polled) => polled,
+            Err(_) if !is_mounted(&self.root)? => return Ok(Polled::Ended("was unmounted")),
             Err(failure) => return Err(failure),
         };
         if report.pid != before.pid {
-            return Ok(Looked::Ended(
+            return Ok(Polled::Ended(
                 "was unmounted, and something else is mounted there",
             ));
         }
         let rates = Rates::between(before, &report, now - begun);
         self.last = (report, now);
-        Ok(Looked::Rates(Box::new(rates)))
+        Ok(Polled::Rates(Box::new(rates)))
     }
 }
 

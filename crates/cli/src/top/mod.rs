@@ -1,4 +1,4 @@
-//! `holdfast top`: what a mount does, as it does it.
+//! `holdfast top`: the activity of a mount.
 
 mod look;
 mod rates;
@@ -8,23 +8,26 @@ mod view;
 use crate::message::{Failure, Result};
 use crate::target::Target;
 use holdfast_fuse::mount::mounts;
-use look::{Looked, Looks};
+use look::{Polled, Poller};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Seconds between two looks: at least, and at most.
+/// Least and most seconds between two polls.
 const INTERVAL: (f64, f64) = (0.1, 3600.0);
 
 /// Watch what a mount does: memory by class, reclaim, requests, the journal and the device
 ///
-/// Shown in the terminal, anew each second, until q, Esc or ^C is pressed or the mount ends. By class: bytes, their share of what is counted, how much was found in memory
-/// (of nodes of a volume's trees), objects that came again too soon (refaults), that went (evicted), that stayed because they had been used again (promoted), that are
-/// still to be looked at (deferred), and the share of time in which threads freed memory. By request: how many a second, and how long those took that were timed.
+/// The display is updated each second, until q, Esc or ^C is pressed or the mount ends. By class it
+/// shows bytes and their share of the counted memory, and for tree nodes the share of cache hits.
+/// It also shows objects read again soon after eviction (refaults), freed (evicted), kept because
+/// they were used again (promoted) and still to be scanned (deferred). Busy is the share of time in
+/// which threads freed memory. By request it shows the rate, and the mean time of the measured
+/// ones.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The mount point, or anything below it; the image or device that is mounted. Without: the mount of holdfast, if
-    /// there is one
+    /// The mount point, or anything below it; the image or device that is mounted. Without this,
+    /// the only mount of holdfast
     #[arg(value_name = "DIR|VOLUME")]
     target: Option<PathBuf>,
 
@@ -32,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Seconds between two looks (0.1 to 3600)
+    /// Seconds between two updates (0.1 to 3600)
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     interval: Duration,
 }
@@ -57,39 +60,39 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             }
         },
     };
-    let looks = Looks::begin(root, arguments.interval)?;
+    let poller = Poller::begin(root, arguments.interval)?;
     if arguments.json {
-        return print(looks);
+        return print(poller);
     }
     if !io::stdout().is_terminal() {
         return Err(Failure::new("standard output is no terminal")
             .hint("--json prints an object for each interval"));
     }
-    let root = looks.root().to_owned();
-    if let Some(ended) = screen::watch(looks)? {
+    let root = poller.root.clone();
+    if let Some(ended) = screen::watch(poller)? {
         anstream::println!("{}: {ended}", root.display());
     }
     Ok(())
 }
 
-fn print(mut looks: Looks) -> Result<()> {
+fn print(mut poller: Poller) -> Result<()> {
     let mut out = io::stdout().lock();
     loop {
-        match looks.look_again()? {
-            Looked::Rates(rates) => {
+        match poller.poll_next()? {
+            Polled::Rates(rates) => {
                 serde_json::to_writer(&mut out, &rates)?;
                 writeln!(out)?;
                 out.flush()?;
             }
-            Looked::Ended(how) => {
-                anstream::eprintln!("holdfast: {}: {how}", looks.root().display());
+            Polled::Ended(how) => {
+                anstream::eprintln!("holdfast: {}: {how}", poller.root.display());
                 return Ok(());
             }
         }
     }
 }
 
-/// The one mount of holdfast that there is. What is mounted twice is one.
+/// The only mount of holdfast. Two mounts of one connection count once.
 fn the_mount() -> Result<PathBuf> {
     let mut roots: Vec<PathBuf> = Vec::new();
     let mut connections = Vec::new();

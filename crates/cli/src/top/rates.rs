@@ -1,13 +1,14 @@
-//! What a mount did between two looks: numbers alone.
+//! The activity of a mount between two reports.
 
 use crate::info::report::{MemoryUse, Reclaimed, Report, State, Transfers, VolumeUse, Work};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Classes of memory, and the shrinker that frees them, where it has another name.
+/// Classes of memory with a shrinker of another name.
 const SHRINKERS: [(&str, &str); 2] = [("inodes", "metadata"), ("kernel-held", "kernel")];
 
-/// What a mount did between two looks, and what it holds at the later one. The fields of `--json` are an interface: they are added to, not renamed.
+/// The rates between two reports, and the values of the later one. The fields of `--json` are an
+/// interface: fields may be added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Rates {
     pub(super) mount_point: String,
@@ -17,7 +18,7 @@ pub(super) struct Rates {
     pub(super) transport: String,
     pub(super) state: State,
     pub(super) uptime_seconds: u64,
-    /// Between the looks.
+    /// Time between the reports.
     pub(super) seconds: f64,
     pub(super) resident_bytes: u64,
     pub(super) inodes: u64,
@@ -25,12 +26,12 @@ pub(super) struct Rates {
     pub(super) pages: u64,
     pub(super) page_bytes: u64,
     pub(super) kernel_held_inodes: u64,
-    /// Of a mount whose memory can be freed.
+    /// `None` for `mem:`.
     pub(super) memory: Option<Memory>,
     /// The largest first.
     pub(super) classes: Vec<Class>,
     pub(super) requests_per_second: f64,
-    /// The most frequent first; none that did not come.
+    /// The most frequent first, without those of rate zero.
     pub(super) requests: Vec<Request>,
     pub(super) read_bytes_per_second: f64,
     pub(super) written_bytes_per_second: f64,
@@ -40,32 +41,32 @@ pub(super) struct Rates {
     pub(super) volume: Option<Volume>,
 }
 
-/// How much memory there is, and is taken.
+/// Memory of the daemon and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Memory {
     pub(super) budget_bytes: Option<u64>,
     pub(super) limit_bytes: Option<u64>,
     pub(super) counted_bytes: u64,
     pub(super) slack_bytes: Option<u64>,
-    /// What is counted, as a part of the limit.
+    /// Counted bytes as a fraction of the limit.
     pub(super) pressure: Option<f64>,
 }
 
-/// One class of memory. What is not counted of it is absent.
+/// One class of memory. Values that the daemon does not count are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Class {
     pub(super) class: String,
     pub(super) bytes: u64,
-    /// Of all that is counted.
+    /// Fraction of all counted bytes.
     pub(super) share: f64,
-    /// How much of what was asked for was found in memory.
+    /// Fraction of lookups that hit the cache.
     pub(super) hit_share: Option<f64>,
     pub(super) scanned_per_second: Option<f64>,
     pub(super) evicted_per_second: Option<f64>,
     pub(super) promoted_per_second: Option<f64>,
     pub(super) refaults_per_second: Option<f64>,
     pub(super) deferred: Option<u64>,
-    /// Time of threads that freed memory of it, in seconds per second.
+    /// Time of threads that freed memory of this class, in seconds per second.
     pub(super) busy: Option<f64>,
 }
 
@@ -74,16 +75,16 @@ pub(super) struct Class {
 pub(super) struct Request {
     pub(super) operation: String,
     pub(super) per_second: f64,
-    /// How long those took that were timed, on average.
+    /// Mean time of the measured ones.
     pub(super) mean_seconds: Option<f64>,
 }
 
-/// What a volume does.
+/// A volume's activity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Volume {
     pub(super) waiting_pages: u64,
     pub(super) waiting_writers: u64,
-    /// Time for which operations waited until less of what was changed waits, in seconds per second.
+    /// Time for which writeback throttled operations, in seconds per second.
     pub(super) writers_wait: f64,
     pub(super) journal_used_bytes: u64,
     pub(super) journal_capacity_bytes: u64,
@@ -96,22 +97,22 @@ pub(super) struct Volume {
     pub(super) flushes: Done,
 }
 
-/// Something that was done.
+/// The rate of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Done {
     pub(super) per_second: f64,
-    /// How long each took, on average.
+    /// The mean time of one.
     pub(super) mean_seconds: Option<f64>,
 }
 
-/// From one count to a later one.
+/// The time between two counts.
 #[derive(Clone, Copy)]
 struct Span {
     seconds: f64,
 }
 
 impl Span {
-    /// A count that fell begins anew; in no time nothing is done.
+    /// The rate is 0 if the count fell or no time has passed.
     fn rate(self, before: u64, now: u64) -> f64 {
         match self.seconds > 0.0 {
             true => now.saturating_sub(before) as f64 / self.seconds,
@@ -137,7 +138,7 @@ impl Span {
     }
 }
 
-/// Seconds that each took, of counts and nanoseconds.
+/// Mean seconds of one, from counts and nanoseconds.
 fn mean(before: (u64, u64), now: (u64, u64)) -> Option<f64> {
     let count = now.0.saturating_sub(before.0);
     let time = Duration::from_nanos(now.1.saturating_sub(before.1));
@@ -149,7 +150,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 }
 
 impl Rates {
-    /// Of two reports of one daemon, with so much time between them.
+    /// The rates between two reports of one daemon, `time` apart.
     pub(super) fn between(before: &Report, now: &Report, time: Duration) -> Self {
         let span = Span {
             seconds: time.as_secs_f64(),

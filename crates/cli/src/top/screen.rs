@@ -1,8 +1,9 @@
-//! The terminal, while a mount is watched in it.
+//! The terminal of `holdfast top`.
 //!
-//! *Invariant.* However it ends (a key, a signal, the mount's end, an error, a panic of any thread) the terminal is as it was before.
+//! *Invariant.* The terminal is restored on every way out: a key, a signal, the mount's end, an
+//! error, and a panic of any thread.
 
-use super::look::{Looked, Looks};
+use super::look::{Polled, Poller};
 use super::view;
 use crate::message::{Failure, Result};
 use ratatui::DefaultTerminal;
@@ -16,13 +17,13 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-/// So long at most a new look, or a signal, waits until it is seen.
+/// Longest delay until a new report or a signal is noticed.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What the thread that looks has found.
-type Found = Result<Looked>;
+/// A message of the polling thread.
+type Found = Result<Polled>;
 
-/// Gives the terminal back.
+/// Restores the terminal.
 struct Restore;
 
 impl Drop for Restore {
@@ -31,11 +32,11 @@ impl Drop for Restore {
     }
 }
 
-/// Shows looks until a key or a signal ends it (`None`), or the mount ends.
+/// Shows reports until a key or a signal (`None`), or until the mount ends.
 ///
 /// # Errors
-/// Those of the terminal, and of looks.
-pub(super) fn watch(looks: Looks) -> Result<Option<&'static str>> {
+/// Those of the terminal and of polls.
+pub(super) fn watch(poller: Poller) -> Result<Option<&'static str>> {
     let is_ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         flag::register(signal, Arc::clone(&is_ended))?;
@@ -44,27 +45,27 @@ pub(super) fn watch(looks: Looks) -> Result<Option<&'static str>> {
         Failure::new(format!("the terminal cannot be used: {error}"))
             .hint("--json prints an object for each interval")
     };
-    // Before the thread is there: what it says if it panics is for the terminal as it was.
+    // `try_init` sets the panic hook that restores the terminal, so it precedes the thread.
     let terminal = ratatui::try_init().map_err(no_terminal)?;
     let _restore = Restore;
-    let first = looks.now();
-    let interval = looks.interval();
-    let found = start(looks)?;
+    let first = poller.now();
+    let interval = poller.interval;
+    let found = start(poller)?;
     show(terminal, &found, &is_ended, |frame, rates| {
         view::draw(frame, rates.unwrap_or(&first), interval);
     })
 }
 
-/// Looks on a thread of its own: a daemon that does not answer keeps nobody from ending this.
-fn start(mut looks: Looks) -> io::Result<Receiver<Found>> {
+/// Polls on a thread of its own, so that keys work while the daemon does not answer.
+fn start(mut poller: Poller) -> io::Result<Receiver<Found>> {
     let (sender, found) = mpsc::channel();
     thread::Builder::new()
         .name("looks".to_owned())
         .spawn(move || {
             loop {
-                let looked = looks.look_again();
-                let goes_on = matches!(looked, Ok(Looked::Rates(_)));
-                if sender.send(looked).is_err() || !goes_on {
+                let polled = poller.poll_next();
+                let goes_on = matches!(polled, Ok(Polled::Rates(_)));
+                if sender.send(polled).is_err() || !goes_on {
                     return;
                 }
             }
@@ -91,11 +92,11 @@ fn show(
             break;
         }
         match found.try_recv() {
-            Ok(Ok(Looked::Rates(rates))) => {
+            Ok(Ok(Polled::Rates(rates))) => {
                 shown = Some(rates);
                 is_new = true;
             }
-            Ok(Ok(Looked::Ended(how))) => return Ok(Some(how)),
+            Ok(Ok(Polled::Ended(how))) => return Ok(Some(how)),
             Ok(Err(failure)) => return Err(failure),
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => {
@@ -106,7 +107,7 @@ fn show(
     Ok(None)
 }
 
-/// In the terminal's raw mode ^C is a key like others.
+/// In raw mode, ^C is a key event.
 fn is_end(key: KeyEvent) -> bool {
     match key.code {
         KeyCode::Char('q') | KeyCode::Esc => true,

@@ -1,4 +1,4 @@
-//! What is drawn: as much of it as the terminal has room for.
+//! Drawing the rates, cut to the size of the terminal.
 
 use super::rates::{Class, Done, Memory, Rates, Volume};
 use crate::info::report::State;
@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Cell, Gauge, Paragraph, Row, Table};
 use std::time::Duration;
 
-/// Columns of the table of classes: its head, and its width.
+/// Columns of the table of classes: head and width.
 const CLASSES: [(&str, u16); 9] = [
     ("class", 11),
     ("bytes", 10),
@@ -22,14 +22,14 @@ const CLASSES: [(&str, u16); 9] = [
     ("deferred", 8),
     ("busy", 4),
 ];
-/// And of the table of requests.
+/// Columns of the table of requests.
 const REQUESTS: [(&str, u16); 3] = [("request", 18), ("per second", 10), ("each", 9)];
-/// In so many columns requests stand beside the classes.
+/// From this width on, requests are beside the classes.
 const WIDE: u16 = 124;
-/// From this part of the limit on memory is shown as short.
+/// From this fraction of the limit on, memory is shown as short.
 const SHORT: f64 = 0.95;
 
-/// Draws what a mount did.
+/// Draws the rates.
 pub(super) fn draw(frame: &mut Frame<'_>, rates: &Rates, interval: Duration) {
     let lines = held(rates);
     let [head, gauge, held, rest, foot] = Layout::vertical([
@@ -102,7 +102,7 @@ fn pressure(memory: &Memory, resident: u64) -> Gauge<'static> {
     gauge.gauge_style(Style::new().fg(colour))
 }
 
-/// Lines of what is held, and what the volume does.
+/// Lines of cached objects, and of the volume's activity.
 fn held(rates: &Rates) -> Vec<Line<'static>> {
     let mut lines = vec![
         format!(
@@ -204,7 +204,7 @@ fn draw_requests(frame: &mut Frame<'_>, rates: &Rates, area: Rect) {
     draw_table(frame, area, &REQUESTS, std::iter::once(all).chain(each));
 }
 
-/// A table whose first column stands on the left, and numbers on the right.
+/// A table with a left-aligned first column and right-aligned numbers.
 fn draw_table<const N: usize>(
     frame: &mut Frame<'_>,
     area: Rect,

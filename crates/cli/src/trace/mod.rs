@@ -1,4 +1,4 @@
-//! `holdfast trace`: what a daemon does, as it does it.
+//! `holdfast trace`: events of a daemon as they happen.
 
 pub(crate) mod record;
 
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// So often the daemon is asked when it had nothing more to tell.
+/// Pause between two questions when the daemon had no more records.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Watch what the daemon of a mount does
+/// Trace events of the daemon of a mount
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -26,12 +26,15 @@ enum What {
     Reclaim(ReclaimArguments),
 }
 
-/// Print how memory is freed, pass by pass, until stopped or the mount ends
+/// Print each reclaim pass, until stopped or the mount ends
 ///
-/// Two lines for each pass over a class (metadata: inodes; names; content; nodes: of the volume's trees; kernel: what is asked back of it), when it begins and
-/// when it ends, in the form of Linux' trace points mm_shrink_slab_start and mm_shrink_slab_end: scripts for those can read it.
-/// `awk '/shrink_slab_end/ {print $23}'` prints what went in each. Only while somebody watches records are kept; what comes faster than it is read is left
-/// out, and counted on standard error.
+/// Each pass over a class prints two lines, at its begin and its end. Classes are metadata
+/// (inodes), names, content, nodes (of the volume's trees) and kernel (inodes that the kernel
+/// holds). The lines have the form of Linux' trace points mm_shrink_slab_start and
+/// mm_shrink_slab_end, so that scripts for those can read them.
+/// `awk '/shrink_slab_end/ {print $23}'` prints the number of freed objects. Records are kept only
+/// while a trace runs. Records that come faster than they are read are dropped, and counted on
+/// standard error.
 #[derive(Debug, clap::Args)]
 struct ReclaimArguments {
     /// The mount point, or anything below it; the image or device that is mounted
@@ -73,7 +76,7 @@ fn watch(root: &Path, json: bool) -> Result<()> {
         }
         traced = match ask(root, Some(traced.next)) {
             Ok(traced) if traced.pid == pid => traced,
-            // Another mount, in the place of the one that was watched.
+            // Another mount has replaced the one that was watched.
             Ok(_) => return Ok(()),
             Err(_) if !is_mounted(root)? => return Ok(()),
             Err(failure) => return Err(failure),
@@ -81,7 +84,8 @@ fn watch(root: &Path, json: bool) -> Result<()> {
     }
 }
 
-/// Asks for records from this one on. Between two questions the mount is not in use.
+/// Asks for records from `from` on. The mount is opened for each question, so it is not busy
+/// between two.
 fn ask(root: &Path, from: Option<u64>) -> Result<Traced> {
     let request = Request::Reclaim { from };
     match control::ask(&control::open(root)?, root, &request)? {

@@ -1,4 +1,4 @@
-//! A record of reclaim, as the daemon hands it over and as it is printed.
+//! A record of reclaim, as the daemon sends it and as it is printed.
 
 use holdfast::core::shrinkers;
 use serde::{Deserialize, Serialize};
@@ -7,23 +7,23 @@ use std::fmt::{self, Display};
 /// Characters of a thread's name, at most.
 const NAME_MAX: usize = 32;
 
-/// The fields of `--json` are an interface: they are added to, not renamed.
+/// The fields of `--json` are an interface: fields may be added, never renamed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Of all records of the daemon.
+    /// Number of the record, counted over all records of the daemon.
     pub(crate) sequence: u64,
     pub(crate) thread: String,
     pub(crate) tid: u32,
     pub(crate) processor: u32,
     pub(crate) time_us: u64,
     pub(crate) shrinker: String,
-    /// Its number among those of the daemon.
+    /// The shrinker's number in the daemon.
     pub(crate) number: u32,
     #[serde(flatten)]
     pub(crate) step: Step,
 }
 
-/// What is recorded of a pass.
+/// The begin or the end of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event")]
 pub(crate) enum Step {
@@ -52,9 +52,9 @@ pub(crate) struct Traced {
     /// The daemon's process.
     pub(crate) pid: u32,
     pub(crate) records: Vec<Record>,
-    /// Before these, so many are not kept any more.
+    /// The number of records dropped before these.
     pub(crate) missed: u64,
-    /// To go on from.
+    /// The number of the next record.
     pub(crate) next: u64,
 }
 
@@ -120,7 +120,7 @@ impl From<shrinkers::Step> for Step {
     }
 }
 
-/// As Linux (before 4.16) prints its trace points of the same name: scripts for those read it.
+/// The format of Linux' trace points of the same name, before 4.16.
 impl Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,8 +1,8 @@
-//! `holdfast umount --force`: takes a mount away from those who use it.
+//! `holdfast umount --force`: revokes a mount and detaches it.
 //!
-//! The daemon is asked to revoke it: from then on it refuses everything but closing, and empties the
-//! kernel's caches. The connection lives on, so that every file can be closed and gives back what it
-//! held. Only a daemon that does not answer has its connection cut.
+//! A revoked mount refuses everything but closing, and the daemon empties the kernel's caches. The
+//! connection stays, so that files can be closed and their space is freed. Only a daemon that does
+//! not answer has its connection cut.
 
 use super::Daemon;
 use crate::{
@@ -19,11 +19,11 @@ use std::{
     time::Duration,
 };
 
-/// How long a daemon that has just answered may take to revoke its mount: what was done before is
-/// made durable first.
+/// How long a daemon that has just answered may take to revoke its mount. It makes all earlier
+/// changes durable first.
 const REVOKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long those who meet the end of the mount may take to end themselves before they are told of.
+/// How long processes may take to end on their own before they are named.
 const FAREWELL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
@@ -38,17 +38,17 @@ const CUT: UmountFlags = UmountFlags {
     force: true,
 };
 
-/// What the daemon answered.
+/// The daemon's answer.
 enum Answer {
-    /// The mount is revoked; so many files and directories are still open.
+    /// The mount is revoked; the number of files and directories still open.
     Revoked(u64),
-    /// It is revoked, but something done before is lost; or it was revoked before.
+    /// The mount is revoked, but earlier changes are lost; or it was revoked before.
     Failed,
-    /// This user may not.
+    /// This user has no permission.
     NotPermitted,
-    /// It does not know how, or does not know the caller.
+    /// The daemon is of another version, or does not know the caller.
     Unable(io::Error),
-    /// None in time.
+    /// No answer in time.
     Silent,
 }
 
@@ -56,9 +56,9 @@ impl Answer {
     fn ask(root: &Path) -> Self {
         let (sender, receiver) = mpsc::channel();
         let dir = root.to_owned();
-        // Left behind if the daemon hangs; it goes with this process.
+        // If the daemon hangs, the thread ends with this process.
         thread::spawn(move || {
-            // Nobody listens after the timeout.
+            // The receiver is gone after the timeout.
             let _ = sender.send(Self::of(revoke(&dir)));
         });
         match receiver.recv_timeout(REVOKE_TIMEOUT) {
@@ -73,7 +73,7 @@ impl Answer {
             Err(error) => error,
         };
         match Code::from_io_error(&error) {
-            // What a store answers.
+            // The errors of a store.
             Some(Code::IO | Code::NOSPC | Code::DQUOT | Code::ROFS | Code::UCLEAN) => Self::Failed,
             Some(Code::PERM | Code::ACCESS) if !rustix::process::geteuid().is_root() => {
                 Self::NotPermitted
@@ -83,23 +83,23 @@ impl Answer {
     }
 }
 
-/// Revokes the mount at `root` and unmounts it. `daemon`: the one that has just answered. Gives
-/// whether the mount is not in use any more, so that its daemon ends now.
+/// Revokes the mount at `root` and unmounts it. `daemon`: the one that has just answered. Returns
+/// whether the daemon ends now, since the mount is not in use any more.
 ///
 /// # Errors
-/// If it is not unmounted; if it is, and what was done before is not all durable.
+/// If it was not unmounted; if earlier changes are not all durable.
 pub(super) fn take_away(root: &Path, daemon: Option<&Daemon>) -> Result<bool> {
     let answer = Answer::ask(root);
     let open_files = match answer {
         Answer::Revoked(open_files) => Some(open_files),
         Answer::Failed => None,
         Answer::NotPermitted => {
-            return Err(Failure::new("may not be taken away by this user")
+            return Err(Failure::new("cannot be revoked by this user")
                 .at(root)
-                .hint("run as root, or as the user who mounted it"));
+                .hint("run as root, or as the user that mounted it"));
         }
         Answer::Unable(error) => {
-            // The daemon notices, and closes what it serves.
+            // The daemon notices, and closes its source.
             return cut(root, &format!("its daemon could not revoke it ({error})")).map(|_| true);
         }
         Answer::Silent => return cut(root, "its daemon does not answer"),
@@ -111,17 +111,17 @@ pub(super) fn take_away(root: &Path, daemon: Option<&Daemon>) -> Result<bool> {
     };
     match umount(root, LAZY) {
         Ok(()) => {}
-        // Somebody was faster.
+        // Another process has unmounted it.
         Err(UmountError::NotMounted { .. }) => return Ok(true),
         Err(error) => return Err(umount_failure(&error)),
     }
-    if daemon.is_some_and(|daemon| daemon.ends_within(&FAREWELL).unwrap_or(false)) {
+    if daemon.is_some_and(|daemon| daemon.wait_within(&FAREWELL).unwrap_or(false)) {
         return Ok(true);
     }
-    // What this process was started with open ends with it.
+    // Files that this process inherited are closed with it.
     holders.0.retain(|holder| holder.pid != std::process::id());
     note(root, &farewell(open_files, &holders));
-    // One that did not answer before was revoked then.
+    // Without `daemon`, the mount had been revoked before.
     if matches!(answer, Answer::Failed) && daemon.is_some() {
         let text = "what was done before could not all be made durable";
         return Err(Failure::new(text).at(root).hint(
@@ -135,15 +135,15 @@ pub(super) fn take_away(root: &Path, daemon: Option<&Daemon>) -> Result<bool> {
 pub(super) fn cut(root: &Path, why: &str) -> Result<bool> {
     umount(root, CUT).map_err(|error| umount_failure(&error))?;
     let done = if rustix::process::geteuid().is_root() {
-        "so its connection was cut: what it had open is lost, and fails with ENOTCONN"
+        "so its connection was cut: calls on its open files fail with ENOTCONN"
     } else {
-        "so it was detached: whoever uses it goes on waiting for the daemon"
+        "so it was detached: processes that use it still wait for the daemon"
     };
     note(root, &format!("{why}, {done}"));
     Ok(false)
 }
 
-/// What is said of a mount that was taken away from somebody.
+/// The message on a revoked mount that is still in use.
 fn farewell(open_files: Option<u64>, holders: &Holders) -> String {
     let open = match open_files {
         Some(0) | None => String::new(),

@@ -1,4 +1,4 @@
-//! `holdfast umount`: ends a mount, or clears what a killed daemon left.
+//! `holdfast umount`: ends a mount, or clears the mount point of a killed daemon.
 
 mod force;
 mod silent;
@@ -26,33 +26,34 @@ use std::{
 /// How long a daemon may take to end once nothing is mounted any more.
 const END_TIMEOUT_SECONDS: i64 = 30;
 
-/// How long it is waited for once it says that all is done.
+/// How long to wait for the process after it has written its result.
 const LINGER_SECONDS: i64 = 5;
 
 /// Unmount a file system, or clear the mount point of a daemon that was killed
 ///
-/// Waits until the daemon has ended, and fails if the volume could not be closed cleanly: the reason is told. A mount
-/// that is in use stays, and the processes that use it are named. What is mounted elsewhere as well (by mount --bind,
-/// or in another mount namespace) lives on there, which is said.
+/// Waits until the daemon has ended. If the volume could not be closed cleanly, the command fails
+/// and prints the reason. A mount that is in use stays, and the processes that use it are named. If
+/// the file system is mounted elsewhere as well (by mount --bind, or in another mount namespace),
+/// it lives on there, and a message says so.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The mount points
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
 
-    /// Detach a mount that is in use: new users no longer find it, and it ends with its last one
+    /// Detach a mount that is in use: it is no longer reachable, and ends with its last user
     #[arg(short, long)]
     lazy: bool,
 
-    /// Take a mount that is in use away from its users, whose calls fail with EIO from then on;
-    /// if the daemon hangs, cut its connection
+    /// Revoke a mount that is in use: all calls fail with EIO from then on; if the daemon hangs,
+    /// cut its connection
     ///
-    /// What was written before is kept. Files stay open until they are closed, which works, and the
-    /// daemon ends with the last one; who has files open is told. Whoever touches the pages of a
-    /// mapped file gets SIGBUS. Only root and the one who mounted it may do that.
+    /// Earlier changes are kept. Files stay open until they are closed, and the daemon ends with
+    /// the last one. The processes that have files open are named. Access to pages of a mapped file
+    /// raises SIGBUS. Only root and the user that mounted it may do this.
     ///
-    /// A daemon that does not answer within 2 seconds has its connection cut, which is said: what
-    /// it had open is lost then, and fails with ENOTCONN.
+    /// A daemon that does not answer within 2 seconds has its connection cut, and a message says
+    /// so. Calls on files that were open then fail with ENOTCONN.
     #[arg(short, long)]
     force: bool,
 }
@@ -67,7 +68,7 @@ impl Arguments {
     }
 }
 
-/// Unmounts all of them; goes on after a failure, and tells each.
+/// Unmounts all of them; continues after a failure, and prints each.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let flags = UmountFlags {
         lazy: arguments.lazy,
@@ -106,50 +107,51 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         }
         _ => {}
     }
-    // Looked up before, since afterwards there is nobody to ask and the number may be another's.
+    // Looked up before unmounting: afterwards there is no mount to ask, and the pid may be reused.
     let pid = match state {
         State::Served(pid) => Some(pid),
         State::Silent => ExitReport::server_of(&root),
         State::Stale | State::Foreign => None,
     };
     let daemon = pid.and_then(Daemon::of);
-    // Before as well: once it is gone, a file system mounted meanwhile may have its number.
-    let is_shared = mounts_of(mounted.connection())?.len() > 1;
-    let ends = match state {
+    // Also before unmounting: afterwards the connection's number may be reused by another mount.
+    // `mounts_of` waits for processes that close files on this mount while they execute a program,
+    // which take until the daemon answers. A connection that is cut ends for all its mounts.
+    let is_shared = state != State::Silent && mounts_of(mounted.connection())?.len() > 1;
+    let is_ending = match state {
         State::Silent if flags.force => force::cut(&root, "its daemon does not answer")?,
         State::Silent => {
             silent::unmount_silent(&mounted, flags.lazy, pid)?;
             false
         }
         _ if !flags.force => {
-            silent::unmount_told(&mounted, flags, pid)?;
+            silent::unmount_answering(&mounted, flags, pid)?;
             !flags.lazy
         }
-        // A foreign one of ours has nothing to tell (it is a program's own, say), or cannot: it was
-        // taken away before.
+        // A mount of holdfast without a report: of a program that embeds it, or revoked before.
         _ => force::take_away(&root, daemon.as_ref())?,
     };
     match daemon {
-        Some(daemon) if ends && !(is_shared && lives_on(dir, &mounted)?) => {
+        Some(daemon) if is_ending && !(is_shared && lives_on(dir, &mounted)?) => {
             daemon.wait_for_end(dir)
         }
         _ => Ok(()),
     }
 }
 
-/// Is the same file system mounted elsewhere as well? Then its daemon serves on, which is said.
+/// Is the same file system mounted elsewhere as well? Then its daemon serves on, and a message says
+/// so.
 fn lives_on(dir: &Path, mounted: &Mounted) -> Result<bool> {
-    let mounts = mounts_of(mounted.connection())?;
-    let Some((other, process)) = mounts.into_iter().next() else {
+    let Some((other, process)) = mounts_of(mounted.connection())?.into_iter().next() else {
         return Ok(false);
     };
-    let (dir, other) = (dir.display(), other.mount_point);
     let of = process.map_or_else(String::new, |pid| {
         format!(" in the mount namespace of process {pid}")
     });
     anstream::eprintln!(
-        "holdfast: {dir}: unmounted; the file system lives on at {}{of}",
-        other.display()
+        "holdfast: {}: unmounted; the file system lives on at {}{of}",
+        dir.display(),
+        other.mount_point.display()
     );
     Ok(true)
 }
@@ -161,7 +163,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// That with this number, if the number means something here: it may be in another container.
+    /// The daemon with this pid; `None` if there is none, as for a daemon in another container.
     fn of(pid: u32) -> Option<Self> {
         let raw = i32::try_from(pid).ok()?;
         let handle = rustix::process::pidfd_open(Pid::from_raw(raw)?, PidfdFlags::empty()).ok()?;
@@ -171,24 +173,25 @@ impl Daemon {
             .then_some(Self { handle, report })
     }
 
-    /// Has it ended, at the latest after so long?
-    fn ends_within(&self, timeout: &Timespec) -> io::Result<bool> {
-        let mut ends = [PollFd::new(&self.handle, PollFlags::IN)];
-        Ok(rustix::event::poll(&mut ends, Some(timeout))? > 0)
+    /// Waits until it has ended, for `timeout` at most; returns whether it has.
+    fn wait_within(&self, timeout: &Timespec) -> io::Result<bool> {
+        let mut handle = [PollFd::new(&self.handle, PollFlags::IN)];
+        Ok(rustix::event::poll(&mut handle, Some(timeout))? > 0)
     }
 
-    /// Waits for its end; fails as it did.
+    /// Waits for its end; fails if the daemon failed.
     fn wait_for_end(self, dir: &Path) -> Result<()> {
         let second = Timespec {
             tv_sec: 1,
             tv_nsec: 0,
         };
         let (mut waited, mut done) = (0, 0);
-        while !self.ends_within(&second)? {
+        while !self.wait_within(&second)? {
             waited += 1;
             done += i64::from(self.report.as_ref().is_some_and(ExitReport::is_written));
             if done >= LINGER_SECONDS {
-                // All is closed. A system call in a file system that does not answer cannot be ended, nor can its process.
+                // The source is closed. A system call in a file system that does not answer cannot
+                // be interrupted, so the process cannot end.
                 anstream::eprintln!(
                     "holdfast: {}: unmounted; its daemon waits for a file system that does not answer",
                     dir.display()
@@ -202,14 +205,14 @@ impl Daemon {
             }
         }
         match self.report.map(ExitReport::read) {
-            // Without a report it is of a version that makes none, or of a user who is not shown to this one.
+            // There is no report of an older daemon, or of one that this user may not inspect.
             None | Some(Exit::Well) => Ok(()),
             Some(Exit::Failed(failure)) => Err(failure),
             Some(Exit::Silent) => Err(Failure::new(
                 "is unmounted, but its daemon was killed before all was durable",
             )
             .at(dir)
-            .hint("what was durable before is there when it is mounted again")),
+            .hint("durable changes are there when it is mounted again")),
         }
     }
 }

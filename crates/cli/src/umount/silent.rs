@@ -1,7 +1,8 @@
-//! Unmounting where the daemon does not answer.
+//! Unmounting when the daemon does not answer.
 //!
-//! The end of a mount of the type `fuseblk` waits in the kernel until the daemon has closed the volume, when the mount is in no
-//! table any more: neither a signal nor umount(2) ends that wait. So it is told beforehand which process it is for.
+//! umount(2) of a mount of the type `fuseblk` waits in the kernel until the daemon has closed the
+//! volume. Neither a signal nor another umount(2) ends that wait, and the mount is no longer in the
+//! mount table. So the daemon's pid is printed before.
 
 use crate::{
     message::{Failure, Result},
@@ -16,11 +17,11 @@ use std::{
     time::Duration,
 };
 
-/// How long the kernel may wait for a daemon before that is told.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long umount(2) may wait for a daemon before a message is printed.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Unmounts what answers; tells what it waits for if that takes long.
-pub(super) fn unmount_told(
+/// Unmounts a mount with a daemon that answers; prints its pid if that takes long.
+pub(super) fn unmount_answering(
     mounted: &Mounted,
     flags: UmountFlags,
     daemon: Option<u32>,
@@ -33,7 +34,7 @@ pub(super) fn unmount_told(
             root.display()
         );
         thread::spawn(move || {
-            if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if waits.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Timeout) {
                 anstream::eprintln!("{text}");
             }
         });
@@ -43,7 +44,7 @@ pub(super) fn unmount_told(
     unmounted.map_err(|error| umount_failure(&error))
 }
 
-/// Detaches the mount if that is wanted; else refuses to. `daemon`: the process that serves it, if that is known.
+/// Detaches the mount if `lazy`, else fails. `daemon`: the pid, if it is known.
 pub(super) fn unmount_silent(mounted: &Mounted, lazy: bool, daemon: Option<u32>) -> Result<()> {
     let root = &mounted.mount_point;
     let (of, kill) = match daemon {
@@ -52,7 +53,7 @@ pub(super) fn unmount_silent(mounted: &Mounted, lazy: bool, daemon: Option<u32>)
     };
     let silent = format!("its daemon{of} does not answer");
     if !lazy {
-        // It is in use by the question that waits for the answer, if by nothing else.
+        // The unanswered question itself keeps the mount busy.
         return Err(Failure::new(silent)
             .at(root)
             .hint("wait for it, or cut its connection: --force"));
@@ -67,7 +68,8 @@ pub(super) fn unmount_silent(mounted: &Mounted, lazy: bool, daemon: Option<u32>)
     umount(root, flags).map_err(|error| umount_failure(&error))
 }
 
-/// What is said of a directory where nothing is mounted: the daemon of a mount that was may still be there.
+/// The failure for a directory where nothing is mounted. The daemon of an earlier mount may still
+/// run.
 pub(super) fn not_mounted(dir: &Path) -> Failure {
     let failure = umount_failure(&UmountError::NotMounted {
         dir: dir.to_owned(),
@@ -75,7 +77,7 @@ pub(super) fn not_mounted(dir: &Path) -> Failure {
     let path = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     match ExitReport::server_of(&path) {
         Some(pid) => failure.hint(format!(
-            "its daemon (pid {pid}) still runs; if it hangs, this ends it and those who wait for it: kill -9 {pid}"
+            "its daemon (pid {pid}) still runs; if it hangs, this ends it and all processes that wait for it: kill -9 {pid}"
         )),
         None => failure,
     }

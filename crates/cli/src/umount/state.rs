@@ -1,7 +1,7 @@
-//! What stands behind a mount.
+//! Finding the daemon of a mount.
 //!
-//! Another process asks: a question that the daemon has read and does not answer cannot be ended, nor can the process that asked.
-//! It is left behind then, and ends with the daemon.
+//! A separate process asks the daemon. A process with a request that the daemon has read and does
+//! not answer cannot be killed. It is left behind then, and ends with the daemon.
 
 use crate::{info, message::Result, mount::program};
 use holdfast_fuse::mount::is_stale;
@@ -16,51 +16,52 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a daemon may take to answer.
+/// How long a daemon may take to answer the question.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a mount of ours, of which the daemon gives no answer, may turn out to be dead: a killed
-/// daemon takes a moment to let go of its descriptors.
+/// How long to wait for a mount of holdfast without an answer to become stale: a killed daemon
+/// takes a moment to close its descriptors.
 const DYING_TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is asked. Started by `holdfast umount`, not by people.
+/// The mount to ask. `holdfast umount` starts this command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Is it a mount of this command's? Its daemons answer as long as they live.
+    /// Is it a mount of holdfast? Its daemons answer as long as they live.
     #[arg(long)]
     ours: bool,
     root: PathBuf,
 }
 
-/// The process that asks: prints what it is told.
+/// The separate process: prints the state.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let state = State::ask(&arguments.root, arguments.ours);
     Ok(serde_json::to_writer(io::stdout(), &state)?)
 }
 
-/// What stands behind a mount.
+/// The state of a mount's daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum State {
-    /// This process.
+    /// It answers, and has this pid.
     Served(u32),
-    /// A daemon that was killed.
+    /// It was killed.
     Stale,
-    /// A daemon that does not answer in time: it may be busy, or hang.
+    /// It does not answer in time: it is busy, or hangs.
     Silent,
-    /// Something else.
+    /// The mount is not served by a daemon of holdfast that answers.
     Foreign,
 }
 
 impl State {
-    /// That behind the mount at `root`. `ours`: is it one of this command's? Its daemons answer as long as they live.
+    /// The state of the mount at `root`. `ours`: is it a mount of holdfast? Its daemons answer as
+    /// long as they live.
     pub(super) fn of(root: &Path, ours: bool) -> Self {
-        // Without another process it has to be this one.
-        Self::told(root, ours).unwrap_or_else(|_| Self::ask(root, ours))
+        // If no process can be started, this one asks.
+        Self::ask_separately(root, ours).unwrap_or_else(|_| Self::ask(root, ours))
     }
 
-    /// What another process is told.
-    fn told(root: &Path, ours: bool) -> io::Result<Self> {
+    /// The state, as a separate process finds it.
+    fn ask_separately(root: &Path, ours: bool) -> io::Result<Self> {
         let mut command = Command::new(program());
         command.arg0("holdfast").arg("ask-mount").current_dir("/");
         if ours {
@@ -88,7 +89,7 @@ impl State {
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Asks; waits for the daemon.
+    /// Asks the daemon, and waits for its answer.
     fn ask(root: &Path, ours: bool) -> Self {
         let begun = Instant::now();
         loop {

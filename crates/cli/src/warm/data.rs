@@ -1,4 +1,4 @@
-//! Content: the kernel is asked to read files ahead.
+//! Content: asking the kernel to read files ahead.
 
 use rustix::{
     fd::AsFd,
@@ -7,14 +7,14 @@ use rustix::{
 };
 use std::num::NonZeroU64;
 
-/// Has the first `most` bytes of a file of this size read; gives how many those are.
+/// Starts reading the first `most` bytes of a file of this size; returns their number.
 ///
-/// The kernel reads while others are asked for, and makes a call wait when a device has enough to do.
-pub(super) fn read_ahead(dir: impl AsFd, name: &[u8], size: u64, most: u64) -> Result<u64> {
+/// The kernel reads in the background, and blocks the call when the device's queue is full.
+pub(super) fn readahead_file(dir: impl AsFd, name: &[u8], size: u64, most: u64) -> Result<u64> {
     let Some(bytes) = NonZeroU64::new(size.min(most)) else {
         return Ok(0);
     };
-    // Without waiting, in case it has become a pipe.
+    // `NONBLOCK`, in case it has become a pipe.
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(dir, name, flags, Mode::empty())?;

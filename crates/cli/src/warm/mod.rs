@@ -1,4 +1,5 @@
-//! `holdfast warm`: brings a tree's attributes, and content if asked for, into the caches of the file system it lies on.
+//! `holdfast warm`: reads a tree's attributes, and optionally content, into the caches of its file
+//! system.
 
 mod data;
 mod pace;
@@ -17,70 +18,73 @@ use pace::Pace;
 use queue::Queue;
 use report::{Report, Totals};
 use sample::Sample;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag,
+};
 use std::{
     fs::File,
     io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 use walk::Walk;
 
-/// How often progress is shown.
+/// How often progress is updated.
 const TICK: Duration = Duration::from_millis(200);
-/// How much this command yields to others where processors are scarce.
+/// The nice value of this command.
 const NICE: i32 = 10;
 /// `--data` without a number.
 const EVERYTHING: &str = "max";
 
-/// Bring the attributes of all files below a directory into its file system's caches
+/// Read the attributes of all files below a directory into the caches
 ///
-/// Any directory will do: of NFS, of a FUSE file system, of a disk. Every name is asked for its attributes once, many at a
-/// time where that is faster, in the order in which they lie there; with --data content is read as well. What was
-/// warmed stays for as long as the kernel, or another cache, keeps it: --check tells.
+/// DIR may be on any file system: NFS, FUSE, a disk. Each name's attributes are read once, many at
+/// a time, in the order of inode numbers. With --data, content is read as well. The kernel or
+/// another cache keeps the result as long as it likes: --check measures that.
 ///
-/// Nothing is changed and no link followed. What may not be looked at is told, and passed over; the exit code is 1 then.
-/// SIGINT and SIGTERM stop it, with a report of what was done.
+/// Nothing is changed and no link is followed. A name that cannot be read is printed and skipped,
+/// and the exit code is 1. SIGINT and SIGTERM stop the command, which still prints its report.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
-    /// Read content too, the first BYTES of each file (without a number: all)
+    /// Read content too: the first BYTES of each file (without a number: all)
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = EVERYTHING)]
     data: Option<String>,
 
-    /// Most files at a time
+    /// Most concurrent requests
     #[arg(long, value_name = "NUMBER", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
 
-    /// Order within a directory: by inode number, which is mostly that of the disk, or as it is listed
+    /// Order within a directory: by inode number, which is mostly the order on disk, or as listed
     #[arg(long, value_name = "ORDER", default_value = "inode", value_parser = ["inode", "none"])]
     sort: String,
 
-    /// Enter other file systems that are mounted below
+    /// Enter other mounted file systems
     #[arg(long)]
     cross: bool,
 
-    /// Go down so many directories at most (0: only DIR's own names)
+    /// Descend at most NUMBER levels (0: only DIR's own names)
     #[arg(long, value_name = "NUMBER")]
     depth: Option<usize>,
 
-    /// Ask for so many files a second at most
+    /// Most files a second
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
 
-    /// Use disks only while nobody else does
+    /// Use disks only while they are idle
     #[arg(long)]
     idle: bool,
 
-    /// Ask a thousand names once more at the end, and tell how long an answer took before and after
+    /// Read a thousand names again at the end, and print the times before and after
     #[arg(long)]
     check: bool,
 
@@ -88,20 +92,20 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Say nothing but what goes wrong
+    /// Print failures only
     #[arg(short, long)]
     quiet: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let failed = |error: std::io::Error| Failure::new(error.to_string()).at(&arguments.dir);
+    let failed = |error: std::io::Error| Failure::new(error).at(&arguments.dir);
     let walk = plan(arguments)?;
-    let signals = Stops::begin().map_err(failed)?;
+    let signal = catch_stops().map_err(failed)?;
     be_polite(arguments.idle);
     let begun = Instant::now();
     let bar = bar(arguments);
-    all(&walk, usize::from(arguments.threads), || {
-        if signals.came().is_some() {
+    all(&walk, || {
+        if signal.load(Ordering::Relaxed) > 0 {
             walk.stop.store(true, Ordering::Relaxed);
             walk.queue.end();
         }
@@ -113,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let seconds = begun.elapsed().as_secs_f64();
     let mut report = Report::of(&arguments.dir, &walk, seconds, stopped);
     if let (Some(sample), false) = (&walk.sample, stopped) {
-        report.check = sample.ask_again(&walk.root);
+        report.check = sample.measure(&walk.root);
     }
     if arguments.json {
         let line = serde_json::to_string(&report)?;
@@ -121,9 +125,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     } else if !arguments.quiet {
         write!(anstream::stdout(), "{report}")?;
     }
-    if let Some(signal) = signals.came() {
-        // As a process that a signal ended.
-        std::process::exit(128 + signal);
+    let signal = signal.load(Ordering::Relaxed);
+    if signal > 0 {
+        // The exit code of a process that a signal ended.
+        std::process::exit(128 + signal as i32);
     }
     match report.failures() {
         0 => Ok(()),
@@ -134,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// What is asked for, and nothing done yet.
+/// The walk for these arguments.
 fn plan(arguments: &Arguments) -> Result<Walk> {
     let data = match arguments.data.as_deref() {
         None => None,
@@ -148,11 +153,12 @@ fn plan(arguments: &Arguments) -> Result<Walk> {
     let threads = usize::from(arguments.threads);
     Ok(Walk {
         root: root.map_err(|error| {
-            let failure = Failure::new(error.to_string()).at(&arguments.dir);
+            let failure = Failure::new(error).at(&arguments.dir);
             failure.hint("name a directory: of a volume, one in its mount")
         })?,
         queue: Queue::new(threads),
-        pace: Pace::new(threads, arguments.rate),
+        pace: Pace::new(arguments.rate),
+        threads,
         totals: Totals::default(),
         sample: arguments.check.then(Sample::default),
         by_number: arguments.sort == "inode",
@@ -163,13 +169,13 @@ fn plan(arguments: &Arguments) -> Result<Walk> {
     })
 }
 
-/// Works with so many threads until all is done; `look` is called now and then.
-fn all(walk: &Walk, threads: usize, look: impl Fn()) -> io::Result<()> {
+/// Runs the walk on its threads until it is done; calls `look` every [`TICK`].
+fn all(walk: &Walk, look: impl Fn()) -> io::Result<()> {
     thread::scope(|scope| {
-        for index in 0..threads {
+        for index in 0..walk.threads {
             let worker = thread::Builder::new().name(format!("holdfast-warm-{index}"));
-            let started = worker.spawn_scoped(scope, move || walk.work(index));
-            // With fewer it takes longer; without any it is not done.
+            let started = worker.spawn_scoped(scope, || walk.work());
+            // Fewer threads are slower, but one is needed.
             if index == 0 {
                 started?;
             }
@@ -181,26 +187,16 @@ fn all(walk: &Walk, threads: usize, look: impl Fn()) -> io::Result<()> {
     })
 }
 
-/// The signals that stop it, and whether each came.
-struct Stops([(i32, Arc<AtomicBool>); 2]);
-
-impl Stops {
-    fn begin() -> io::Result<Self> {
-        let stops = [SIGINT, SIGTERM].map(|signal| (signal, Arc::default()));
-        for (signal, came) in &stops {
-            signal_hook::flag::register(*signal, Arc::clone(came))?;
-        }
-        Ok(Self(stops))
+/// Catches the signals that stop the walk; the value becomes the signal that came.
+fn catch_stops() -> io::Result<Arc<AtomicUsize>> {
+    let came = Arc::default();
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_usize(signal, Arc::clone(&came), signal as usize)?;
     }
-
-    fn came(&self) -> Option<i32> {
-        let mut stops = self.0.iter();
-        let found = stops.find(|(_, came)| came.load(Ordering::Relaxed));
-        found.map(|(signal, _)| *signal)
-    }
+    Ok(came)
 }
 
-/// Others come first. Where that cannot be had, they do not.
+/// Lowers the CPU and I/O priority, if possible.
 fn be_polite(idle: bool) {
     if let Err(error) = rustix::process::nice(NICE) {
         tracing::info!(%error, "as urgent as others");
@@ -210,7 +206,7 @@ fn be_polite(idle: bool) {
     }
 }
 
-/// A bar where somebody looks.
+/// A progress bar, hidden unless standard error is a terminal.
 fn bar(arguments: &Arguments) -> ProgressBar {
     if arguments.quiet || arguments.json || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -221,5 +217,5 @@ fn bar(arguments: &Arguments) -> ProgressBar {
     bar
 }
 
-/// The directory that all is below.
+/// The top directory of the walk.
 type Top = File;

@@ -1,22 +1,21 @@
-//! What is to be done: directories to be listed, and slices of names to be asked for.
+//! The work queue: directories to list, and slices of names to stat.
 //!
-//! Slices come first, and are bounded: a worker that finds no room for one asks for its names itself. Of directories the
-//! latest comes first, so that as many wait as a tree has siblings on the way down.
+//! Slices come first, and their number is bounded: a worker that finds the queue full stats the
+//! names itself. Directories are taken last in, first out, so that their number is bounded by the
+//! siblings on the path down.
 
 use parking_lot::{Condvar, Mutex};
 use rustix::fd::OwnedFd;
 use std::{collections::VecDeque, path::PathBuf, sync::Arc, time::Duration};
 
-/// Slices for each worker that may wait.
+/// Most queued slices for each worker.
 const SLICES: usize = 4;
-/// How long a worker that is not needed waits before it looks again.
-const REST: Duration = Duration::from_millis(50);
 
-/// A directory that waits.
+/// A directory to list.
 pub(super) struct Dir {
-    /// Below the top.
+    /// Path below the top.
     pub(super) path: PathBuf,
-    /// Directories between it and the top.
+    /// Depth below the top.
     pub(super) depth: usize,
 }
 
@@ -28,7 +27,7 @@ pub(super) struct Slice {
     pub(super) names: Vec<Vec<u8>>,
 }
 
-/// What a worker is given.
+/// A work item.
 pub(super) enum Work {
     List(Dir),
     Ask(Slice),
@@ -38,9 +37,9 @@ pub(super) enum Work {
 struct State {
     dirs: Vec<Dir>,
     slices: VecDeque<Slice>,
-    /// Workers that have something, which may lead to more.
+    /// Workers with an item, which may add more.
     busy: usize,
-    /// Nothing more is to be begun.
+    /// No more items are handed out.
     ended: bool,
 }
 
@@ -66,7 +65,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// With the top as the first thing to be done.
+    /// A queue with the top directory.
     pub(super) fn new(workers: usize) -> Self {
         let top = Dir {
             path: PathBuf::new(),
@@ -82,9 +81,10 @@ impl Queue {
         }
     }
 
-    /// The next thing to be done, once there is one and the worker is needed; `None`: nothing will come any more. What
-    /// was taken before is done with that.
-    pub(super) fn take(&self, was_busy: bool, is_needed: impl Fn() -> bool) -> Option<Work> {
+    /// The next item, once there is one; `None`: there will be no more. `was_busy`: the worker's
+    /// last
+    /// item is done.
+    pub(super) fn take(&self, was_busy: bool) -> Option<Work> {
         let mut state = self.state.lock();
         if was_busy {
             state.busy -= 1;
@@ -94,44 +94,42 @@ impl Queue {
                 self.changed.notify_all();
                 return None;
             }
-            if is_needed()
-                && let Some(work) = state.next()
-            {
+            if let Some(work) = state.next() {
                 state.busy += 1;
                 return Some(work);
             }
-            self.changed.wait_for(&mut state, REST);
+            self.changed.wait(&mut state);
         }
     }
 
-    /// Directories that were found.
+    /// Adds directories.
     pub(super) fn add(&self, dirs: impl IntoIterator<Item = Dir>) {
         self.state.lock().dirs.extend(dirs);
-        self.changed.notify_one();
+        self.changed.notify_all();
     }
 
-    /// Gives a slice to the next idle worker; it comes back if too many wait.
+    /// Adds a slice; returns it if the queue is full.
     pub(super) fn offer(&self, slice: Slice) -> Result<(), Slice> {
         let mut state = self.state.lock();
         if state.slices.len() >= self.slices_max {
             return Err(slice);
         }
         state.slices.push_back(slice);
-        self.changed.notify_one();
+        self.changed.notify_all();
         Ok(())
     }
 
-    /// Begins nothing more.
+    /// Hands out no more items.
     pub(super) fn end(&self) {
         self.state.lock().ended = true;
         self.changed.notify_all();
     }
 
-    /// Is all done, at the latest after so long?
-    pub(super) fn wait_for_end(&self, patience: Duration) -> bool {
+    /// Waits until all is done, for `timeout` at most; returns whether it is.
+    pub(super) fn wait_for_end(&self, timeout: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.is_done() {
-            self.changed.wait_for(&mut state, patience);
+            self.changed.wait_for(&mut state, timeout);
         }
         state.is_done()
     }
@@ -144,8 +142,7 @@ mod tests {
     #[test]
     fn it_ends_when_nobody_has_anything_and_nothing_waits() {
         let queue = Queue::new(1);
-        let always = || true;
-        let Some(Work::List(top)) = queue.take(false, always) else {
+        let Some(Work::List(top)) = queue.take(false) else {
             panic!("the top comes first");
         };
         assert_eq!((top.path, top.depth), (PathBuf::new(), 0));
@@ -154,8 +151,8 @@ mod tests {
             path: "a".into(),
             depth: 1,
         }]);
-        assert!(matches!(queue.take(true, always), Some(Work::List(_))));
-        assert!(queue.take(true, always).is_none());
+        assert!(matches!(queue.take(true), Some(Work::List(_))));
+        assert!(queue.take(true).is_none());
         assert!(queue.wait_for_end(Duration::ZERO));
     }
 
@@ -171,8 +168,8 @@ mod tests {
         };
         let offered = (0..100).filter(|_| queue.offer(slice()).is_ok()).count();
         assert_eq!(offered, SLICES);
-        assert!(matches!(queue.take(false, || true), Some(Work::Ask(_))));
+        assert!(matches!(queue.take(false), Some(Work::Ask(_))));
         queue.end();
-        assert!(queue.take(true, || true).is_none());
+        assert!(queue.take(true).is_none());
     }
 }

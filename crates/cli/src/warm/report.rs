@@ -1,4 +1,4 @@
-//! What was done.
+//! The report of a walk.
 
 use super::{sample::Check, walk::Walk};
 use parking_lot::Mutex;
@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// Failures that are told by their path.
-const TOLD: u64 = 10;
+/// Failures that are printed with their path.
+const PRINTED: u64 = 10;
 
 /// Counted by all workers.
 #[derive(Default)]
@@ -21,25 +21,25 @@ pub(super) struct Totals {
     pub(super) stats: AtomicU64,
     pub(super) bytes: AtomicU64,
     failed: AtomicU64,
-    /// By what the kernel calls them.
+    /// Failures by the text of the error.
     errors: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Totals {
-    /// Something could not be looked at.
+    /// Counts and prints a failure.
     pub(super) fn failed(&self, path: &Path, error: rustix::io::Errno) {
         let count = self.failed.fetch_add(1, Relaxed);
         let error = std::io::Error::from(error);
-        if count < TOLD {
+        if count < PRINTED {
             anstream::eprintln!("holdfast: {}: {error}", path.display());
-        } else if count == TOLD {
+        } else if count == PRINTED {
             anstream::eprintln!("holdfast: further ones are only counted");
         }
         *self.errors.lock().entry(error.to_string()).or_default() += 1;
     }
 }
 
-/// As it is told.
+/// The report, as JSON or as text.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     dir: String,
@@ -70,13 +70,13 @@ impl Report {
             errors: totals.errors.lock().clone(),
             seconds,
             rate: stats as f64 / seconds.max(1e-9),
-            in_flight_max: walk.pace.peak.load(Relaxed),
+            in_flight_max: walk.threads,
             stopped,
             check: None,
         }
     }
 
-    /// What could not be looked at.
+    /// The number of failures.
     pub(super) fn failures(&self) -> u64 {
         self.errors.values().sum()
     }

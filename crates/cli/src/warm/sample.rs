@@ -1,4 +1,4 @@
-//! Names that are asked once more at the end: are they warm?
+//! A sample of names that are read again at the end.
 
 use super::Top;
 use parking_lot::Mutex;
@@ -9,18 +9,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Names that are kept, at most twice.
+/// Size of the sample: between this and twice this.
 const KEPT: usize = 1000;
 
 #[derive(Default)]
 struct Kept {
-    /// One name of so many, less one.
+    /// Names skipped between two kept ones.
     skip: u64,
     seen: u64,
     names: Vec<(PathBuf, Duration)>,
 }
 
-/// Some of the names, from all over the tree, and how long the answer took.
+/// Names from all over the tree, with the latency of each.
 #[derive(Default)]
 pub(super) struct Sample(Mutex<Kept>);
 
@@ -33,7 +33,7 @@ pub(super) struct Check {
 }
 
 impl Sample {
-    /// A name was asked for.
+    /// Offers a name to the sample.
     pub(super) fn add(&self, dir: &Path, name: &Path, took: Duration) {
         let mut kept = self.0.lock();
         kept.seen += 1;
@@ -51,8 +51,8 @@ impl Sample {
         }
     }
 
-    /// Asks them again; `None` if there are none.
-    pub(super) fn ask_again(&self, top: &Top) -> Option<Check> {
+    /// Reads the sample again; `None` if it is empty.
+    pub(super) fn measure(&self, top: &Top) -> Option<Check> {
         let kept = self.0.lock();
         let mut before: Vec<Duration> = kept.names.iter().map(|(_, took)| *took).collect();
         let mut after = Vec::with_capacity(before.len());

@@ -1,4 +1,4 @@
-//! The workers: each lists directories, and asks for the attributes of names that it or others found.
+//! The workers: each lists directories, and stats names that any of them found.
 
 use super::{
     Top, data,
@@ -27,38 +27,40 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes of a directory that are read at once.
+/// Bytes of a directory read at once.
 const CHUNK: usize = 256 << 10;
-/// Names that are given away together.
+/// Names in a slice.
 const SLICE: usize = 32;
-/// Longest path that one call takes.
+/// Longest path of one call.
 const PATH_MAX: usize = 4000;
 
-/// All that workers share.
+/// The state that workers share.
 pub(super) struct Walk {
     pub(super) root: Top,
     pub(super) queue: Queue,
     pub(super) pace: Pace,
+    pub(super) threads: usize,
     pub(super) totals: Totals,
     pub(super) sample: Option<Sample>,
-    /// Is a chunk sorted by inode numbers?
+    /// Sort names by inode number?
     pub(super) by_number: bool,
-    /// Are other file systems entered?
+    /// Enter other file systems?
     pub(super) cross: bool,
-    /// Directories to go down, at most.
+    /// Most levels to descend.
     pub(super) depth: usize,
-    /// Bytes of each file to be read.
+    /// Most bytes to read of each file.
     pub(super) data: Option<u64>,
     pub(super) stop: AtomicBool,
 }
 
-/// Opens the directory that is named; a link to one is followed.
+/// Opens the top directory; a link is followed.
 pub(super) fn open_top(path: &Path) -> io::Result<Top> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// Did it go meanwhile, or lie elsewhere? Then there is nothing to be told.
+/// Is it the error of a name that was removed meanwhile, or is on another file system? Such names
+/// are skipped silently.
 fn is_passed_over(error: Errno) -> bool {
     matches!(
         error,
@@ -67,11 +69,11 @@ fn is_passed_over(error: Errno) -> bool {
 }
 
 impl Walk {
-    /// Works until there is nothing to do.
-    pub(super) fn work(&self, worker: usize) {
+    /// Runs a worker until there are no more items.
+    pub(super) fn work(&self) {
         let mut buffer = vec![MaybeUninit::uninit(); CHUNK];
         let mut was_busy = false;
-        while let Some(work) = self.queue.take(was_busy, || self.pace.needs(worker)) {
+        while let Some(work) = self.queue.take(was_busy) {
             was_busy = true;
             match work {
                 Work::List(dir) => {
@@ -137,7 +139,7 @@ impl Walk {
         }
     }
 
-    /// Cuts a chunk into slices, and does those itself that nobody has time for.
+    /// Cuts a chunk into slices for the queue; handles those that do not fit itself.
     fn give_away(
         &self,
         dir: &Arc<OwnedFd>,
@@ -162,7 +164,7 @@ impl Walk {
         }
     }
 
-    /// Asks for the attributes of names.
+    /// Stats the names of a slice.
     fn ask(&self, slice: &Slice) {
         let mut below = Vec::new();
         for bytes in &slice.names {
@@ -175,7 +177,6 @@ impl Walk {
             let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
             let found = rustix::fs::statx(&slice.dir, name, flags, StatxFlags::BASIC_STATS);
             let took = begun.elapsed();
-            self.pace.answered(took);
             let attributes = match found {
                 Ok(attributes) => attributes,
                 Err(error) => {
@@ -198,7 +199,7 @@ impl Walk {
                     depth: slice.depth + 1,
                 }),
                 (FileType::RegularFile, Some(most)) => {
-                    match data::read_ahead(&slice.dir, bytes, attributes.stx_size, most) {
+                    match data::readahead_file(&slice.dir, bytes, attributes.stx_size, most) {
                         Ok(bytes) => _ = self.totals.bytes.fetch_add(bytes, Relaxed),
                         Err(error) if is_passed_over(error) => {}
                         Err(error) => self.totals.failed(&slice.path.join(name), error),
@@ -210,19 +211,17 @@ impl Walk {
         self.queue.add(below);
     }
 
-    /// Shows how far it is.
+    /// Updates the progress bar.
     pub(super) fn show(&self, bar: &ProgressBar, elapsed: Duration) {
         let stats = self.totals.stats.load(Relaxed);
         let rate = stats as f64 / elapsed.as_secs_f64().max(1e-9);
-        let peak = self.pace.peak.load(Relaxed);
-        bar.set_message(format!(
-            "{stats} names, {rate:.0} a second, up to {peak} at a time"
-        ));
+        bar.set_message(format!("{stats} names, {rate:.0} a second"));
         bar.tick();
     }
 }
 
-/// A path in pieces that are short enough for one call each; the empty path is the top itself.
+/// Splits a path into pieces that are short enough for one call each; the empty path is the top
+/// itself.
 fn pieces(path: &Path) -> Vec<PathBuf> {
     let mut pieces = vec![PathBuf::from(".")];
     for part in path {

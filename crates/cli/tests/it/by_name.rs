@@ -65,7 +65,7 @@ fn a_link_named_mount_holdfast_serves_mount() {
         Some(32)
     );
     drop(busy);
-    // A program that another test starts has a copy of it until it runs.
+    // A child that another test starts has a copy of it until its exec.
     wait_until("nobody uses the mount", || {
         let umount = Command::new(&umount).args([&mnt, "-n"]).output();
         umount.unwrap().status.success()

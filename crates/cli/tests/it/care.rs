@@ -1,6 +1,6 @@
-//! Volumes looked at, listed, grown and trimmed, mounted or not.
+//! `info`, `bulkstat`, `resize` and `trim` of volumes, mounted or not.
 
-use crate::fixture::{HOLDFAST, Place, holdfast, named};
+use crate::fixture::{Place, holdfast, named};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -63,11 +63,6 @@ fn a_volume_that_is_not_mounted_tells_of_itself_and_is_not_changed() {
     assert_eq!(info["clean"], true);
     assert!(info["free_bytes"].as_u64().unwrap() > 50 << 20, "{info}");
     assert!(fs::read(&image).unwrap() == before, "only looked at");
-    let error = holdfast(["info", "/no/such"]).fails(1);
-    assert!(error.contains("/no/such"), "{error}");
-    fs::write(place.path("none"), vec![0; 1 << 20]).unwrap();
-    let error = holdfast(["info", text(&place.path("none"))]).fails(1);
-    assert!(error.contains("no Holdfast volume"), "{error}");
 }
 
 #[test]
@@ -113,15 +108,13 @@ fn a_mount_lists_the_same_inodes_and_its_image_stands_for_it() {
 }
 
 #[test]
-fn a_volume_grows_and_does_not_shrink() {
+fn a_volume_grows() {
     let place = Place::new();
     let image = volume(&place);
     let inodes = sizes(&image, "1");
     let told = holdfast(["resize", &image, "160m"]).ok();
     assert!(told.contains("160.0 MiB"), "{told}");
     assert_eq!(fs::metadata(&image).unwrap().len(), 160 << 20);
-    let error = holdfast(["resize", &image, "64m"]).fails(1);
-    assert!(error.contains("cannot shrink"), "{error}");
     holdfast(["fsck", &image]).ok();
     assert_eq!(sizes(&image, "1"), inodes);
     fs::write(place.path("huge"), vec![1; 120 << 20]).unwrap();
@@ -164,7 +157,7 @@ fn free_space_goes_back_to_the_host() {
     let goal = format!("{image}:/huge");
     holdfast(["cp", "-q", text(&place.path("huge")), &goal]).ok();
     assert!(used() > 20 << 20);
-    // The root is emptied by a new volume with less in it.
+    // The new volume has less in it.
     fs::write(place.path("small"), "").unwrap();
     holdfast(["cp", "-q", text(&place.path("small")), &goal]).ok();
     let told = holdfast(["trim", &image, "--minimum", "64m"]).ok();
@@ -191,8 +184,7 @@ fn fstrim_trims_a_mount() {
     drop(file);
     assert!(used() > 20 << 20);
     fs::remove_file(place.path("mnt/huge")).unwrap();
-    // The kernel says that a file is closed when its process has gone on already: until that has come, what was
-    // removed is still there.
+    // The kernel sends RELEASE asynchronously: until it arrives, a removed file still exists.
     let since = Instant::now();
     loop {
         let told = holdfast(["trim", &place.mnt()]).ok();
@@ -247,10 +239,4 @@ fn mkfs_and_fsck_are_served_by_their_names() {
     bytes[200] ^= 2;
     fs::write(image, &bytes).unwrap();
     assert_eq!(named("fsck.holdfast", ["-y", image]).code, Some(1));
-    named("fsck.holdfast", ["-a", "/no/such"]).fails(8);
-    named("fsck.holdfast", ["-x"]).fails(16);
-    let out = place.path("man");
-    holdfast(["man", "--out", text(&out)]).ok();
-    assert!(out.join("mkfs.holdfast.8").exists() && out.join("fsck.holdfast.8").exists());
-    assert!(Path::new(HOLDFAST).exists());
 }

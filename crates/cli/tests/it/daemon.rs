@@ -1,10 +1,14 @@
-//! The daemon: how it stands apart from who started it, and what signals and its death do.
+//! The daemon: its independence of the shell, signals, and its death.
 
-use crate::fixture::{HOLDFAST, Place, holdfast, is_gone, on_each_store, wait_until};
+use crate::fixture::{HOLDFAST, Place, Run, holdfast, is_gone, on_each_store, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
+    io::{Read, Write},
     process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 fn kill(pid: i32, signal: Signal) {
@@ -13,7 +17,7 @@ fn kill(pid: i32, signal: Signal) {
 
 on_each_store! {
     fn the_daemon_keeps_nothing_of_who_started_it(place: &Place) {
-        // A shell with another file open, as scripts do for locks.
+        // The shell has another file open, as scripts do for locks.
         let status = Command::new("sh")
             .arg("-c")
             .arg("exec 9>\"$1\"; ulimit -Sn 256; \"$2\" mount \"$4\" \"$3\" -o noatime")
@@ -86,17 +90,44 @@ fn a_killed_daemon_leaves_what_umount_clears() {
     place.umount();
 }
 
+/// Opens the file, which is closed when another program is executed; says so, and executes one
+/// after the next line.
+const HOLD_AND_EXECUTE: &str = "import os, sys
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+print('open', flush=True)
+sys.stdin.readline()
+os.execvp('sleep', ['sleep', '60'])";
+
 on_each_store! {
     fn a_daemon_that_hangs_can_be_unmounted_by_force(place: &Place) {
         // Over io_uring the kernel waits for the rings' owner, even by force.
         place.mount(&["--transport", "dev"]);
         let daemon = place.daemon();
-        // Held by another process: closing the file waits for the daemon, and programs that this one
-        // starts meanwhile would have to close their copy first.
-        let file = fs::File::create(place.path("mnt/held")).unwrap();
-        let mut holder = Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
+        // Held by another process, which executes a program while the daemon hangs. It closes the
+        // file then, and waits for the daemon. The kernel lets no other process read its
+        // `/proc/PID/ns` meanwhile.
+        let mut holder = Command::new("python3")
+            .args(["-c", HOLD_AND_EXECUTE, place.path("mnt/held").to_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut executes = holder.stdin.take().unwrap();
+        holder.stdout.take().unwrap().read_exact(&mut [0; 5]).unwrap();
         kill(daemon, Signal::STOP);
-        let run = holdfast(["umount", "--force", "--lazy", &place.mnt()]);
+        executes.write_all(b"\n").unwrap();
+        let namespace = format!("/proc/{}/ns/mnt", holder.id());
+        wait_until("the holder closes the file", || {
+            let (sender, receiver) = mpsc::channel();
+            let namespace = namespace.clone();
+            thread::spawn(move || sender.send(fs::read_link(namespace)));
+            receiver.recv_timeout(Duration::from_millis(200)).is_err()
+        });
+        let run: Run = Command::new("timeout")
+            .args(["--signal=KILL", "40", HOLDFAST, "umount", "--force", "--lazy", &place.mnt()])
+            .output()
+            .unwrap()
+            .into();
         let mounted = place.is_mounted();
         kill(daemon, Signal::CONT);
         holder.kill().unwrap();

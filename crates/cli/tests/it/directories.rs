@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A place with a directory `dir` that has some of everything.
+/// A place with a directory `dir` that has files of all kinds.
 fn place() -> Option<Place> {
     Some(with_a_directory(Place::with_mounts()?))
 }
@@ -36,7 +36,8 @@ fn mount(place: &Place, options: &str) {
     assert!(place.is_mounted(), "returned before the mount is live");
 }
 
-/// All that find(1) shows of a tree, but what a mount point has of its own; and what is in the files.
+/// The output of find(1) for a tree, without the mount point's own attributes; and the content of
+/// files.
 fn shown(root: &Path) -> String {
     let format = "%P %y %m %n %U %G %s %T@ %C@ %l %i\\n";
     let run = |program: &str, arguments: &[&str]| {
@@ -66,7 +67,7 @@ fn lookups(place: &Place) -> u64 {
     count.map_or(0, |count| count.replace(',', "").parse().expect("a count"))
 }
 
-/// Names from this position of a directory on, each with the position behind it.
+/// Names of a directory from a position on, each with the position after it.
 fn names_from(dir: &Path, position: u64) -> Vec<(String, u64)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = rustix::fs::open(dir, flags, Mode::empty()).unwrap();
@@ -121,7 +122,7 @@ fn a_tree_that_is_listed_again_has_its_attributes_in_its_listings() {
     };
     find();
     let before = lookups(&place);
-    // What the kernel was told does not hold any more.
+    // The kernel's cached attributes have expired.
     std::thread::sleep(Duration::from_millis(1100));
     find();
     let again = lookups(&place) - before;
@@ -129,7 +130,7 @@ fn a_tree_that_is_listed_again_has_its_attributes_in_its_listings() {
     place.umount();
 }
 
-/// Waits for what others changed to be seen, for a time in which nothing would be asked for again by itself.
+/// Waits until changes by others are seen, for less than the validity of cached data.
 fn wait_for(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -144,7 +145,7 @@ fn what_others_change_on_a_local_host_is_told_and_nothing_else_is_asked_for_agai
     for options in ["ro", "told"] {
         mount(&place, options);
         let (dir, mnt) = (place.path("dir"), place.path("mnt"));
-        // The kernel believes directories only after they were asked for what is in them.
+        // The kernel caches a directory only after it was listed.
         for _ in 0..3 {
             assert_eq!(shown(&mnt), shown(&dir));
             std::thread::sleep(Duration::from_millis(1100));
@@ -157,7 +158,7 @@ fn what_others_change_on_a_local_host_is_told_and_nothing_else_is_asked_for_agai
             "{again} lookups for 300 files that nobody changed"
         );
 
-        // The kernel has taken each of these for what it was.
+        // The kernel has cached each of these.
         fs::write(dir.join("one/two/three/7"), b"longer than it was").unwrap();
         wait_for("content", || {
             fs::read(mnt.join("one/two/three/7")).unwrap() == b"longer than it was"
@@ -246,7 +247,7 @@ fn what_is_changed_through_the_mount_is_not_told_to_it() {
     for number in 0..300 {
         fs::write(at.join(format!("own {number}")), b"content").unwrap();
     }
-    // Events that were on their way.
+    // Events in flight.
     std::thread::sleep(Duration::from_millis(200));
     let before = lookups(&place);
     for number in 0..300 {
@@ -278,32 +279,6 @@ fn a_directory_looks_as_it_does_beside_the_mount() {
 }
 
 #[test]
-fn what_others_change_is_seen_through_two_mounts_when_nothing_is_kept() {
-    let Some(place) = place() else { return };
-    mount(&place, "ro,valid=0");
-    let second = place.path("second");
-    let dir = format!("dir:{}", place.path("dir").display());
-    holdfast(["mount", "-o", "ro,valid=0", &dir, second.to_str().unwrap()]).ok();
-    let mounts = [place.path("mnt"), second.clone()];
-    let file = place.path("dir/changing");
-    for round in 0..10 {
-        fs::write(&file, format!("round {round}")).unwrap();
-        for mount in &mounts {
-            let read = fs::read_to_string(mount.join("changing")).unwrap();
-            assert_eq!(read, format!("round {round}"));
-        }
-        fs::remove_file(&file).unwrap();
-        for mount in &mounts {
-            assert!(!mount.join("changing").exists());
-            let names = fs::read_dir(mount).unwrap().count();
-            assert_eq!(names, fs::read_dir(place.path("dir")).unwrap().count());
-        }
-    }
-    crate::fixture::umount(second.to_str().unwrap()).ok();
-    place.umount();
-}
-
-#[test]
 fn a_directory_may_be_its_own_mount_point_or_hold_it() {
     let Some(place) = place() else { return };
     let dir = place.path("dir");
@@ -317,7 +292,7 @@ fn a_directory_may_be_its_own_mount_point_or_hold_it() {
     holdfast(["mount", "-o", "ro,valid=0", &path(&dir), &path(&below)]).ok();
     let sum = fs::metadata(below.join("one/file")).unwrap().size();
     assert_eq!(sum, 400_000);
-    // It is shown where it lies, and not entered.
+    // The mount below is listed, and not entered.
     let itself = below.join("one/two/here");
     assert!(fs::metadata(&itself).unwrap().is_dir());
     let entered = fs::read_dir(&itself).and_then(|mut names| names.next().transpose());
@@ -376,7 +351,7 @@ fn a_daemon_without_the_right_to_pass_files_through_says_so_or_serves_them() {
         return;
     };
     let (dir, mnt) = (place.path("dir"), place.path("mnt"));
-    // Root in a user namespace of its own mounts, and is not root for the kernel.
+    // Root of a user namespace mounts, and is not root for the kernel.
     let apart = |options: &str| {
         let script = format!(
             "set -e; {program} mount -o {options} {dir} {mnt}; cat {mnt}/one/file | wc -c; {program} umount {mnt}",
@@ -400,39 +375,4 @@ fn a_daemon_without_the_right_to_pass_files_through_says_so_or_serves_them() {
     assert!(!refused.status.success(), "{error}");
     assert!(error.contains("CAP_SYS_ADMIN"), "{error}");
     assert!(error.contains("passthrough=auto"), "{error}");
-}
-
-#[test]
-fn what_makes_no_sense_for_a_directory_is_refused() {
-    let Some(place) = place() else { return };
-    let dir = place.path("dir");
-    let dir = dir.to_str().expect("a plain path");
-    let refused = |options: &[&str], source: &str| {
-        let mnt = place.mnt();
-        let arguments = [&["mount", source, &mnt], options].concat();
-        holdfast(arguments).fails(1)
-    };
-    let error = refused(&["-o", "opens=local"], dir);
-    assert!(
-        error.contains("opens=local") && error.contains("-o ro"),
-        "{error}"
-    );
-    let error = refused(&["-o", "ro,size=1g"], dir);
-    assert!(error.contains("size=1g"), "{error}");
-    let error = refused(&["-o", "valid=3"], "mem:");
-    assert!(error.contains("valid=3"), "{error}");
-    // A file system that changes without a word.
-    let error = refused(&["-o", "ro,told"], "dir:/proc/sys");
-    assert!(error.contains("option told"), "{error}");
-    let error = refused(&["-o", "passthrough=on"], "mem:");
-    assert!(error.contains("passthrough=on"), "{error}");
-    let error = refused(&["-o", "passthrough=on,exclusive"], dir);
-    assert!(error.contains("exclusive"), "{error}");
-    let error = refused(&["-o", "ro"], "dir:/no/such/directory");
-    assert!(error.contains("/no/such/directory"), "{error}");
-    assert!(!place.is_mounted() && !place.path("mnt").exists());
-    mount(&place, "ro");
-    let error = holdfast(["mount", "-o", "remount,rw", dir, &place.mnt()]).fails(1);
-    assert!(error.contains("reading only"), "{error}");
-    place.umount();
 }

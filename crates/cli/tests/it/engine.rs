@@ -1,6 +1,6 @@
-//! Work on whole trees that the engine does: in mounts, by their daemons, and on volumes that are not mounted.
+//! Jobs on whole trees: in mounts, by their daemons, and on volumes that are not mounted.
 
-use crate::fixture::{HOLDFAST, Place, holdfast};
+use crate::fixture::{HOLDFAST, Place, call, holdfast};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const NOBODY: u32 = 65534;
 
-/// A place with a volume mounted, and a tree of the host's beside it.
+/// A place with a mounted volume, and a tree on the host beside it.
 fn prepared() -> Option<Place> {
     let place = Place::with_mounts()?;
     let image = place.path("data.hf");
@@ -45,26 +45,16 @@ fn make_tree(tree: &Path) {
 }
 
 #[track_caller]
-fn run(program: &str, arguments: &[&OsStr]) {
-    let status = Command::new(program)
-        .args(arguments)
-        .status()
-        .expect("it runs");
-    assert!(status.success(), "{program} {arguments:?}");
+fn run(program: &str, arguments: &[&dyn AsRef<OsStr>]) {
+    let words = arguments.iter().map(|argument| argument.as_ref());
+    let status = Command::new(program).args(words).status();
+    assert!(status.expect("it runs").success(), "{program}");
 }
 
 /// Are both trees the same, attributes included?
 #[track_caller]
 fn assert_same(one: &Path, other: &Path) {
-    run(
-        "diff",
-        &[
-            "-r".as_ref(),
-            "--no-dereference".as_ref(),
-            one.as_ref(),
-            other.as_ref(),
-        ],
-    );
+    run("diff", &[&"-r", &"--no-dereference", &one, &other]);
     for name in ["dir", "dir/7", "dir/8", "dir/9", "dir/deeper", "sparse"] {
         let told = |top: &Path| {
             let meta = fs::symlink_metadata(top.join(name)).unwrap();
@@ -88,15 +78,7 @@ fn tar(tree: &Path, archive: &Path) {
     let format = "--format=posix";
     run(
         "tar",
-        &[
-            "-S".as_ref(),
-            format.as_ref(),
-            "-caf".as_ref(),
-            archive.as_ref(),
-            "-C".as_ref(),
-            tree.as_ref(),
-            ".".as_ref(),
-        ],
+        &[&"-S", &format, &"-caf", &archive, &"-C", &tree, &"."],
     );
 }
 
@@ -109,44 +91,26 @@ fn an_archive_is_unpacked_in_a_mount_and_packed_again() {
     for name in ["a.tar", "a.tar.gz", "a.tar.xz"] {
         let (archive, goal) = (place.path(name), mnt.join("goal"));
         tar(&tree, &archive);
-        // What the kernel knows is out of date afterwards.
+        // The kernel's caches are stale afterwards.
         assert!(fs::metadata(goal.join("dir")).is_err());
         fs::create_dir_all(goal.join("dir")).unwrap();
         fs::write(goal.join("dir/100"), "old").unwrap();
         assert_eq!(fs::read(goal.join("dir/100")).unwrap(), b"old");
         assert!(fs::metadata(goal.join("dir/199")).is_err());
-        let out = holdfast(["unpack".as_ref(), archive.as_os_str(), goal.as_os_str()]).ok();
+        let out = call(&[&"unpack", &archive, &goal]).ok();
         assert!(out.contains("203 files"), "{out}");
         assert_same(&tree, &goal);
         let again = place.path("again.tar.zst");
-        holdfast([
-            "pack".as_ref(),
-            goal.as_os_str(),
-            "-o".as_ref(),
-            again.as_os_str(),
-        ])
-        .ok();
+        call(&[&"pack", &goal, &"-o", &again]).ok();
         let copy = mnt.join("copy");
-        holdfast([
-            "unpack".as_ref(),
-            "-q".as_ref(),
-            again.as_os_str(),
-            copy.as_os_str(),
-        ])
-        .ok();
+        call(&[&"unpack", &"-q", &again, &copy]).ok();
         assert_same(&tree, &copy);
-        holdfast([
-            "rm".as_ref(),
-            "-r".as_ref(),
-            goal.as_os_str(),
-            copy.as_os_str(),
-        ])
-        .ok();
+        call(&[&"rm", &"-r", &goal, &copy]).ok();
         assert_eq!(fs::read_dir(&mnt).unwrap().count(), 0);
         assert!(fs::metadata(&goal).is_err());
     }
     place.umount();
-    holdfast(["fsck".as_ref(), place.path("data.hf").as_os_str()]).ok();
+    call(&[&"fsck", &place.path("data.hf")]).ok();
 }
 
 #[test]
@@ -159,7 +123,7 @@ fn an_archive_in_the_mount_itself_is_carried_past_the_daemons_threads() {
     let (tree, copy) = (place.path("mnt/tree"), place.path("copy"));
     let tree = tree.to_str().unwrap();
     let archive = archive.to_str().unwrap();
-    // What follows the archive's end is not read.
+    // Data after the archive's end is not read.
     let mut file = File::options().append(true).open(archive).unwrap();
     file.write_all(&vec![0; 4 << 20]).unwrap();
     drop(file);
@@ -167,10 +131,9 @@ fn an_archive_in_the_mount_itself_is_carried_past_the_daemons_threads() {
     let again = format!("{mnt}/again.tar");
     holdfast(["pack", "-o", &again, tree]).ok();
     fs::create_dir(&copy).unwrap();
-    let from = ["-xpf", &again, "-C", copy.to_str().unwrap()].map(OsStr::new);
-    run("tar", &from);
+    run("tar", &[&"-xpf", &again, &"-C", &copy]);
     assert_same(&place.path("tree"), &copy);
-    // There is no room for what is packed: the archive's error is told, not the pipe's.
+    // There is no space for the archive: the error printed is the archive's, not the pipe's.
     let filler = File::create(place.path("mnt/filler")).unwrap();
     let mut piece = 8 << 20;
     while piece >= 4096 {
@@ -194,43 +157,16 @@ fn a_tree_is_copied_changed_and_removed_in_a_mount() {
     };
     let (tree, mnt) = (place.path("tree"), place.path("mnt"));
     make_tree(&mnt.join("tree"));
-    run(
-        "cp",
-        &["-a".as_ref(), tree.as_ref(), mnt.join("host").as_ref()],
-    );
-    holdfast([
-        "cp".as_ref(),
-        "-r".as_ref(),
-        mnt.join("host").as_os_str(),
-        mnt.join("copy").as_os_str(),
-    ])
-    .ok();
+    run("cp", &[&"-a", &tree, &mnt.join("host")]);
+    call(&[&"cp", &"-r", &mnt.join("host"), &mnt.join("copy")]).ok();
     assert_same(&tree, &mnt.join("copy"));
     fs::create_dir(mnt.join("into")).unwrap();
-    holdfast([
-        "cp".as_ref(),
-        "-r".as_ref(),
-        mnt.join("host").as_os_str(),
-        mnt.join("into").as_os_str(),
-    ])
-    .ok();
+    call(&[&"cp", &"-r", &mnt.join("host"), &mnt.join("into")]).ok();
     assert_same(&tree, &mnt.join("into/host"));
     let copy = mnt.join("copy");
     assert_eq!(fs::metadata(copy.join("dir/5")).unwrap().uid(), 0);
-    holdfast([
-        "chown".as_ref(),
-        "-R".as_ref(),
-        "12:34".as_ref(),
-        copy.as_os_str(),
-    ])
-    .ok();
-    holdfast([
-        "chmod".as_ref(),
-        "-R".as_ref(),
-        "u=rwX,go=".as_ref(),
-        copy.as_os_str(),
-    ])
-    .ok();
+    call(&[&"chown", &"-R", &"12:34", &copy]).ok();
+    call(&[&"chmod", &"-R", &"u=rwX,go=", &copy]).ok();
     for (name, mode) in [("", 0o40700), ("dir/5", 0o100_600), ("dir/deeper", 0o40700)] {
         let meta = fs::metadata(copy.join(name)).unwrap();
         assert_eq!(
@@ -239,34 +175,25 @@ fn a_tree_is_copied_changed_and_removed_in_a_mount() {
             "{name}"
         );
     }
-    let error = holdfast(["rm".as_ref(), copy.as_os_str()]).fails(1);
+    let error = call(&[&"rm", &copy]).fails(1);
     assert!(
         error.contains("is a directory") && error.contains("-r removes it"),
         "{error}"
     );
-    holdfast([
-        "rm".as_ref(),
-        "-rf".as_ref(),
-        copy.as_os_str(),
-        mnt.join("none").as_os_str(),
-    ])
-    .ok();
+    call(&[&"rm", &"-rf", &copy, &mnt.join("none")]).ok();
     assert!(!copy.exists());
     place.umount();
 }
 
-/// Runs the command as a user without rights.
+/// Runs the command as an unprivileged user.
 fn as_nobody(arguments: &[&OsStr]) -> (Option<i32>, String) {
-    // The path to the program may be closed to others.
-    let program = File::open(HOLDFAST).unwrap();
-    let program = format!(
-        "/proc/self/fd/{}",
-        std::os::fd::AsRawFd::as_raw_fd(&program)
-    );
     let copy = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let command = copy.path().join("holdfast");
-    fs::copy(program, &command).unwrap();
+    // Other users may lack access to the path of the program. Another process copies it: a child of
+    // another test would keep a file open that this process writes, and exec(2) would refuse it.
+    let copied = Command::new("cp").arg(HOLDFAST).arg(&command).status();
+    assert!(copied.unwrap().success());
     fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
     let output = Command::new(command)
         .args(arguments)
@@ -350,7 +277,7 @@ fn work_ends_with_the_command_that_asked_for_it() {
         .spawn()
         .unwrap();
     let mut stdin = command.stdin.take().unwrap();
-    // Half of it, and then nothing for ever.
+    // Half of the archive, and then the pipe stalls.
     stdin.write_all(&content[..content.len() / 2]).unwrap();
     crate::fixture::wait_until("it has begun", || goal.join("dir").exists());
     let busy = holdfast(["umount", &place.mnt()]);
@@ -400,12 +327,7 @@ fn trees_change_in_volumes_that_are_not_mounted() {
     );
     run(
         "diff",
-        &[
-            "-r".as_ref(),
-            "--no-dereference".as_ref(),
-            tree.as_ref(),
-            place.path("mnt/again").as_ref(),
-        ],
+        &[&"-r", &"--no-dereference", &tree, &place.path("mnt/again")],
     );
     place.umount();
 }
@@ -443,23 +365,18 @@ fn what_lies_elsewhere_is_left_to_the_usual_programs() {
     ] {
         let error = holdfast(arguments).fails(1);
         assert!(
-            error.contains("lies in no volume") && error.contains(instead),
+            error.contains("is in no volume") && error.contains(instead),
             "{error}"
         );
     }
     let archive = place.path("no.tar");
     fs::write(&archive, [b'x'; 5000]).unwrap();
-    let error = holdfast([
-        "unpack".as_ref(),
-        archive.as_os_str(),
-        place.path("mnt").as_os_str(),
-    ])
-    .fails(1);
+    let error = call(&[&"unpack", &archive, &place.path("mnt")]).fails(1);
     assert!(error.contains("no tar archive"), "{error}");
     place.umount();
 }
 
-/// Packs a tree by tar(1), and unpacks it once its bytes are changed; gives what is said.
+/// Packs a tree by tar(1), changes a byte, and unpacks it; returns the messages.
 #[track_caller]
 fn unpack_damaged(place: &Place, goal: &str, name: &str, change: fn(&mut Vec<u8>)) -> String {
     let archive = place.path(name);
@@ -488,7 +405,7 @@ fn damage_of_a_compressed_archive_is_told_with_its_name_and_the_members() {
     ];
     for goal in goals {
         for name in ["a.tar.gz", "a.tar.xz", "a.tar.zst"] {
-            // The end has the checksum of what came before, which gzip tells only there.
+            // gzip checks the checksum at the end of the stream.
             let changed = |bytes: &mut Vec<u8>| {
                 let at = bytes.len() - 6;
                 bytes[at] ^= 1;
@@ -500,7 +417,7 @@ fn damage_of_a_compressed_archive_is_told_with_its_name_and_the_members() {
                 error.contains("the compressed stream was cut off"),
                 "{error}"
             );
-            // The whole content of this tree is one block for the others.
+            // The others compress the whole tree as one block.
             let names_member = error.contains(&format!("{name}: ./"));
             assert!(names_member || name != "a.tar.gz", "{error}");
             let longer = |bytes: &mut Vec<u8>| bytes.extend(b"behind the end");
@@ -530,7 +447,7 @@ fn an_archive_that_nobody_reads_on_is_left_without_a_word_and_a_full_disk_is_tol
     .ok();
     make_tree(&place.path("mnt/tree"));
     for from in [format!("{mnt}/tree"), format!("{image}:/")] {
-        // More than a pipe takes.
+        // More than the capacity of a pipe.
         let mut command = Command::new(HOLDFAST)
             .args(["pack", &from])
             .stdin(Stdio::null())

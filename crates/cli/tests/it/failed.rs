@@ -1,4 +1,4 @@
-//! Volumes that fail while they are mounted: what is said of them, and by what.
+//! Volumes that fail while they are mounted: messages and states.
 
 use crate::{
     fixture::{Place, holdfast, is_gone, named, wait_until},
@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
-/// A file system of the host's, of a size of its own, at `host` in the place.
+/// A file system of the host of a given size, at `host` in the place.
 struct Host(PathBuf);
 
 impl Host {
@@ -27,7 +27,7 @@ impl Host {
         Self(dir)
     }
 
-    /// Takes all the space that is left.
+    /// Allocates all free space.
     fn fill(&self) {
         let mut file = File::create(self.0.join("filler")).unwrap();
         while file.write_all(&[0; 4096]).is_ok() {}
@@ -37,8 +37,8 @@ impl Host {
         fs::remove_file(self.0.join("filler")).unwrap();
     }
 
-    /// Writes a file to a volume here, which has room for it, and takes all the space before the volume has
-    /// written it: the file, of which fsync failed.
+    /// Writes a file to a volume here, and allocates all space of the host before the volume writes
+    /// it. Returns the file; its fsync has failed.
     fn lose(&self, place: &Place) -> File {
         for number in 0..200 {
             let mut file = File::create(place.path(&format!("mnt/lost {number}"))).unwrap();
@@ -83,7 +83,7 @@ fn a_host_that_is_full_is_told_of_by_whatever_unmounts_and_by_the_mount() {
         holdfast(["mount", &image, &place.mnt()]).ok();
         fs::write(place.path("mnt/before"), "before").unwrap();
         rustix::fs::fsync(File::open(place.path("mnt")).unwrap()).unwrap();
-        // Once the volume has failed before, and once not.
+        // Once after the volume has failed, and once before.
         if number > 0 {
             fs::write(place.path("mnt/lost"), vec![1; 1 << 16]).unwrap();
             host.fill();
@@ -118,7 +118,7 @@ fn a_host_that_is_full_is_told_of_by_whatever_unmounts_and_by_the_mount() {
         );
         assert!(error.contains("free space where the image lies"), "{error}");
         assert!(!place.is_mounted());
-        // It is as after a crash, and works on once there is room.
+        // It is as after a crash, and works once there is space.
         host.make_room();
         let report = checked(&image);
         assert_eq!(report["clean"], true, "{report}");
@@ -187,7 +187,7 @@ fn fill_up(place: &Place, prefix: &str) -> usize {
         let path = place.path(&format!("mnt/{prefix}{number}"));
         if let Err(error) = fs::write(&path, vec![7; 1 << 20]) {
             assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
-            // If it could be made, some of it is there.
+            // If it could be made, a part of it exists.
             let _ = fs::remove_file(&path);
             return number;
         }
@@ -214,13 +214,14 @@ fn a_volume_on_a_host_with_less_room_than_it_promises_is_full_with_it_and_goes_o
     assert!(written > 8, "{written}");
     rustix::fs::syncfs(File::open(place.path("mnt")).unwrap()).unwrap();
     assert_eq!(place.info()["state"], "read_write");
-    // What is removed makes room again.
+    // Removing files frees space, as soon as the kernel forgets them.
     for number in 0..8 {
         fs::remove_file(place.path(&format!("mnt/a{number}"))).unwrap();
     }
+    wait_until("the removed files are forgotten", || free() >= 7 << 20);
     let again = fill_up(&place, "b");
     assert!(again >= 7, "{again} of 8");
-    // So does the host.
+    // The host has space as well.
     let none = rustix::mount::MountFlags::empty();
     rustix::mount::mount_remount(&host.0, none, c"size=128m").unwrap();
     let more = fill_up(&place, "c");

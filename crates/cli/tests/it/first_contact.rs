@@ -1,4 +1,4 @@
-//! What an ordinary user does first: the README's first lines. Whose the root directory is.
+//! The README's first lines, as an ordinary user runs them; and the owner of the root directory.
 
 use crate::fixture::{Place, holdfast};
 use crate::private::{HELPERS, run, well, with_fusermount};

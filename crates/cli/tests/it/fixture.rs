@@ -1,4 +1,4 @@
-//! A folder of the test's own, the built command, and mounts that do not outlive the test.
+//! A temporary folder, the built command, and mounts that are ended with the test.
 
 use holdfast_testkit::skip::{mount_obstacle, skipped};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -15,7 +15,7 @@ use std::{
 /// The command under test.
 pub(crate) const HOLDFAST: &str = env!("CARGO_BIN_EXE_holdfast");
 
-/// What a run gave.
+/// The result of a run.
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -54,6 +54,11 @@ pub(crate) fn holdfast<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) 
     named("holdfast", arguments)
 }
 
+/// Runs the command with arguments of several types.
+pub(crate) fn call(arguments: &[&dyn AsRef<OsStr>]) -> Run {
+    holdfast(arguments.iter().map(|argument| argument.as_ref()))
+}
+
 /// Runs the command under another name.
 pub(crate) fn named<I: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = I>) -> Run {
     let output = Command::new(HOLDFAST)
@@ -74,7 +79,8 @@ pub(crate) enum Store {
     Volume,
 }
 
-/// Tests of a mount, each over memory and over a volume, which must be clean or as after a crash in the end.
+/// Makes tests of a mount, each over memory and over a volume. At the end the volume must be clean
+/// or as after a crash.
 macro_rules! on_each_store {
     ($(fn $name:ident($place:ident: &Place) $body:block)*) => {$(
         mod $name {
@@ -102,18 +108,18 @@ macro_rules! on_each_store {
 }
 pub(crate) use on_each_store;
 
-/// A test that makes a mount namespace gets copies of the mounts of all others, which outlive them
-/// there: it runs alone.
+/// A test that makes a mount namespace runs alone: its namespace has copies of all other tests'
+/// mounts, and keeps them alive.
 static NAMESPACES: RwLock<()> = RwLock::new(());
 
-/// A folder whose mounts go with it.
+/// A folder; dropping it ends the mounts in it.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     store: Store,
     beside: Among,
 }
 
-/// Does the test run beside others that mount, or alone?
+/// Does the test run in parallel with others, or alone?
 enum Among {
     Nothing,
     Others(#[expect(dead_code, reason = "held")] RwLockReadGuard<'static, ()>),
@@ -129,7 +135,7 @@ impl Place {
         }
     }
 
-    /// A place where mounting works; says why there is none.
+    /// A place where mounting works, or a message why there is none.
     pub(crate) fn with_mounts() -> Option<Self> {
         Self::among(|| Among::Others(NAMESPACES.read()))
     }
@@ -220,7 +226,7 @@ impl Place {
     /// Is something mounted at `mnt`, dead or alive?
     pub(crate) fn is_mounted(&self) -> bool {
         let mnt = self.mnt();
-        // Others mount at names that are not UTF-8.
+        // Other tests mount at names that are not UTF-8.
         let table = fs::read("/proc/self/mounts").expect("the mount table");
         String::from_utf8_lossy(&table)
             .lines()
@@ -258,7 +264,7 @@ impl Place {
         foreground
     }
 
-    /// What the command in the foreground has said.
+    /// The output of the command in the foreground.
     pub(crate) fn errors(&self) -> String {
         fs::read_to_string(self.path("errors")).expect("a file")
     }
@@ -267,14 +273,14 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.is_mounted() {
-            // The test has failed already; this only cleans up behind it.
+            // The test has failed already; this is only cleanup.
             let _ = Command::new("umount").args(["-l", &self.mnt()]).status();
         }
     }
 }
 
-/// Runs `holdfast umount`, again while the mount is in use: a program that another test starts has
-/// copies of all open files of this process until it runs.
+/// Runs `holdfast umount`, and again while the mount is busy: a child that another test starts has
+/// copies of all open files of this process until its exec.
 pub(crate) fn umount(mnt: &str) -> Run {
     let mut run = holdfast(["umount", mnt]);
     for _ in 0..20 {
@@ -312,13 +318,13 @@ impl Foreground {
 
 impl Drop for Foreground {
     fn drop(&mut self) {
-        // Fails if it has ended, as it should.
+        // Fails if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Waits for something that takes a moment.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -331,7 +337,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Has this process ended? One that is a zombie of a dead test has, too.
+/// Has this process ended? A zombie has.
 pub(crate) fn is_gone(pid: i32) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat

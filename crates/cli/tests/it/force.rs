@@ -1,4 +1,4 @@
-//! Unmounting by force: what users of the mount meet, and what is left afterwards.
+//! Unmounting by force: errors of users of the mount, and the state afterwards.
 
 use crate::fixture::{Place, Store, holdfast, is_gone, wait_until};
 use holdfast_testkit::skip::skipped_by_kernel;
@@ -11,7 +11,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Runs `test` on a mount of each store over each transport that this machine has.
+/// Runs `test` on a mount of each store over each available transport.
 fn over_each_transport(test: impl Fn(&Place)) {
     for store in [Store::Memory, Store::Volume] {
         over_each_transport_of(store, "local", &test);
@@ -58,7 +58,7 @@ fn open(path: &Path) -> File {
 fn ten_opens_one_forced_unmount_and_ten_closes_end_the_daemon() {
     for store in [Store::Memory, Store::Volume] {
         ten_opens_and_ten_closes(store, "served", 10);
-        // The daemon knows of none of them: the kernel does, which keeps the connection.
+        // The daemon knows none of them; the kernel does, and keeps the connection.
         ten_opens_and_ten_closes(store, "local", 0);
     }
 }
@@ -73,7 +73,7 @@ fn ten_opens_and_ten_closes(store: Store, opens: &str, counted: u64) {
                 let mut file = open(&place.path(name).join(format!("{}", number % 9)));
                 if number % 2 == 0 {
                     file.write_all(&[number; 9000]).unwrap();
-                    // Now the kernel has it in its cache.
+                    // Fills the kernel's cache.
                     file.read_exact_at(&mut [0; 9000], 0).unwrap();
                 }
                 file
@@ -113,7 +113,7 @@ fn a_mount_that_nobody_uses_is_unmounted_by_force_as_it_is_without() {
         let daemon = place.daemon();
         fs::write(place.path("mnt/file"), "content").unwrap();
         let mut told = holdfast(["umount", "--force", &place.mnt()]).ok();
-        // A program that another test starts has copies of this one's files until it runs.
+        // A child that another test starts has copies of this process' files until its exec.
         if told.contains("is detached") {
             wait_until("the daemon ends", || is_gone(daemon));
             wait_until("its folder goes", || !place.path("mnt").exists());
@@ -170,11 +170,11 @@ fn a_mount_that_was_taken_away_and_left_there_can_be_cleared() {
             let daemon = place.daemon();
             let mnt = place.mnt();
             let held = open(&place.path("mnt/file"));
-            // As a command that was killed in between leaves it.
+            // The state that a killed command leaves.
             holdfast_fuse::mount::revoke(mnt.as_ref()).unwrap();
             let error = holdfast(["info", &mnt]).fails(1);
             let remedy = format!("hint: holdfast umount {mnt}");
-            assert!(error.contains("was taken away by force"), "{error}");
+            assert!(error.contains("was revoked"), "{error}");
             assert!(error.contains(&remedy), "{error}");
             refused(held.metadata());
             drop(held);

@@ -1,20 +1,23 @@
-//! A directory of a host that does not answer any more, and a daemon that read the question and does not.
+//! A host directory that stops answering, and a daemon that has read a request and does not answer.
 
 use crate::fixture::{Place, holdfast};
-use holdfast::types::{Attr, Errno, FileType, Ino, Result, StatFs, Time};
-use holdfast_fuse::{Config, Context, Operations, Session, TransportChoice, mount::UmountFlags};
+use holdfast::types::{Attr, Errno, FileType, Ino, Result, Time};
+use holdfast_fuse::{
+    Answer, Config, Context, Operations, Session, TransportChoice, mount::UmountFlags,
+    wire::Request,
+};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Bound of what is waited for.
+/// Limit of each wait.
 const SOON: Duration = Duration::from_secs(60);
-/// The name of which nothing is told.
+/// The name with a lookup that blocks.
 const STUCK: &[u8] = b"stuck";
 
-/// A host: an empty directory, in which a lookup of one name, and each making of a directory, waits until it is released.
+/// A host: an empty directory. A lookup of one name, and each mkdir, block until they are released.
 #[derive(Default)]
 struct Host {
     state: Mutex<State>,
@@ -41,7 +44,7 @@ impl Host {
         drop(self.changed.wait_while(state, |state| !state.released));
     }
 
-    /// Waits until somebody does.
+    /// Waits until a call blocks.
     fn is_asked(&self) -> bool {
         let state = self.state.lock().unwrap();
         let asked = |state: &mut State| state.waiting == 0;
@@ -51,48 +54,47 @@ impl Host {
 }
 
 impl Operations for Host {
-    fn lookup(&self, _: &Context<'_>, _: Ino, name: &[u8]) -> Result<Attr> {
-        if name == STUCK {
-            let state = self.state.lock().unwrap();
-            self.hang(state);
-        }
-        Err(Errno::ENOENT)
-    }
-
-    fn mkdir(&self, _: &Context<'_>, _: Ino, _: &[u8], _: u32) -> Result<Attr> {
-        self.hang(self.state.lock().unwrap());
-        Err(Errno::EIO)
-    }
-
-    fn statfs(&self, _: &Context<'_>, _: Ino) -> Result<StatFs> {
+    fn answer(&self, _: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
         let state = self.state.lock().unwrap();
-        if state.mute {
-            self.hang(state);
+        match request {
+            Request::Lookup { name: STUCK } => self.hang(state),
+            Request::Mkdir { .. } => {
+                self.hang(state);
+                return Err(Errno::EIO);
+            }
+            Request::StatFs if state.mute => self.hang(state),
+            Request::GetAttr => return Ok(Answer::Attr(attr(ino))),
+            Request::StatX => return Ok(Answer::StatX(attr(ino))),
+            Request::Release(_) => return Ok(Answer::Done),
+            _ => {}
         }
-        Err(Errno::ENOSYS)
-    }
-
-    fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
-        let time = Time::new(1_700_000_000, 0);
-        Ok(Attr {
-            ino,
-            kind: FileType::Directory,
-            perm: 0o755,
-            nlink: 2,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size: 40,
-            blocks: 0,
-            atime: time,
-            mtime: time,
-            ctime: time,
-            btime: time,
+        Err(match request {
+            Request::Lookup { .. } => Errno::ENOENT,
+            _ => Errno::ENOSYS,
         })
     }
 }
 
-/// Lets it answer, whatever becomes of the test.
+fn attr(ino: Ino) -> Attr {
+    let time = Time::new(1_700_000_000, 0);
+    Attr {
+        ino,
+        kind: FileType::Directory,
+        perm: 0o755,
+        nlink: 2,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 40,
+        blocks: 0,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        btime: time,
+    }
+}
+
+/// Releases blocked calls on drop, also when the test fails.
 struct Released<'h>(&'h Host);
 
 impl Drop for Released<'_> {
@@ -141,7 +143,7 @@ fn unmounting_ends_though_the_daemon_does_not_answer_what_it_has_read() {
         .unwrap();
 }
 
-/// What becomes of a mount of a host that does not answer this program.
+/// Tests a mount of a host that does not answer.
 fn forced_unmount(options: &str, program: &str, name: &str) {
     let Some(place) = Place::with_mounts() else {
         return;

@@ -11,10 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TRANSPORTS: [&str; 2] = ["dev", "uring"];
-/// What a program reads by itself, and what the kernel reads on the host by itself.
+/// With and without passthrough.
 const SIZES: [usize; 2] = [100, 2 << 20];
 
-/// Mounts `dir`, by each transport that there is and with each of these options, for something.
+/// Runs a test on a mount of `dir`, over each available transport and with each of these options.
 fn mounted(options: &[&str], act: impl Fn(&Path, &Path, &str)) {
     for transport in TRANSPORTS {
         for options in options {
@@ -36,7 +36,7 @@ fn mounted(options: &[&str], act: impl Fn(&Path, &Path, &str)) {
     }
 }
 
-/// Waits for what was made below to be seen.
+/// Waits until the cached state is outdated.
 fn appears(path: &Path) {
     let begun = Instant::now();
     while fs::symlink_metadata(path).is_err() {
@@ -45,10 +45,10 @@ fn appears(path: &Path) {
     }
 }
 
-/// What it is called, and how it is done in a directory.
+/// A change: its name, and the function that makes it in a directory.
 type Fate = (&'static str, fn(&Path));
 
-/// What others do to a name below: it goes, leads elsewhere, or its directory does.
+/// Changes by others to a name: removed, replaced, or its directory moved.
 const FATES: [Fate; 4] = [
     ("removed", |dir| fs::remove_file(dir.join("file")).unwrap()),
     ("replaced", |dir| {
@@ -84,7 +84,7 @@ fn a_file_that_is_open_stays_the_same_whatever_others_do_to_its_name() {
                 assert!(bytes.iter().all(|byte| *byte == 7), "{case}");
                 let after = reader.metadata().expect(&case);
                 assert_eq!(after.ino(), before.ino(), "{case}");
-                // Only the host still has it.
+                // Only the host has the file.
                 let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
                 File::open(again).expect(&case);
                 let Ok(writer) = writer else { continue };
@@ -104,27 +104,6 @@ fn a_file_that_is_open_stays_the_same_whatever_others_do_to_its_name() {
 }
 
 #[test]
-fn a_file_that_is_replaced_in_the_mount_while_it_is_open_stays_the_same() {
-    mounted(&["told", "valid=0", "exclusive"], |dir, mnt, options| {
-        for size in SIZES {
-            fs::write(dir.join("file"), vec![1; size]).unwrap();
-            appears(&mnt.join("file"));
-            let old = File::open(mnt.join("file")).unwrap();
-            fs::write(mnt.join("new"), vec![2; size]).unwrap();
-            fs::rename(mnt.join("new"), mnt.join("file")).unwrap();
-            let new = File::open(mnt.join("file")).unwrap();
-            fs::remove_file(mnt.join("file")).unwrap();
-            for (file, byte) in [(&old, 1), (&new, 2)] {
-                let mut bytes = vec![0; size];
-                file.read_exact_at(&mut bytes, 0).expect(options);
-                assert!(bytes.iter().all(|it| *it == byte), "{options}");
-                assert_eq!(file.metadata().expect(options).nlink(), 0);
-            }
-        }
-    });
-}
-
-#[test]
 fn directories_that_others_move_or_remove_while_they_are_in_use_stay_the_same() {
     mounted(&["told", "valid=0", "ro"], |dir, mnt, options| {
         fs::create_dir_all(dir.join("one/moved")).unwrap();
@@ -132,7 +111,7 @@ fn directories_that_others_move_or_remove_while_they_are_in_use_stay_the_same() 
         fs::write(dir.join("one/moved/file"), b"content").unwrap();
         appears(&mnt.join("one/moved/file"));
         appears(&mnt.join("one/removed"));
-        // Programs with these as working directories, which are not open.
+        // Processes have these as working directories; the directories are not open.
         let begins = |name: &str, script: &str| {
             let mut shell = Command::new("sh");
             shell.args(["-c", &format!("echo begun; read line; {script}")]);
@@ -149,7 +128,7 @@ fn directories_that_others_move_or_remove_while_they_are_in_use_stay_the_same() 
         let in_removed = begins("one/removed", "stat -c %F .; ls; cat file 2>/dev/null");
         fs::rename(dir.join("one"), dir.join("two")).unwrap();
         fs::remove_dir(dir.join("two/removed")).unwrap();
-        // What was told does not hold any more.
+        // The cached attributes have expired.
         thread::sleep(Duration::from_millis(1100));
         let ends = |mut shell: std::process::Child| {
             shell.stdin.take().unwrap().write_all(b"\n").unwrap();
@@ -210,64 +189,6 @@ fn a_name_that_others_replace_all_the_time_is_never_stale() {
 }
 
 #[test]
-fn a_file_that_can_only_be_appended_to_is_appended_to() {
-    mounted(&["told", "valid=0", "exclusive"], |dir, mnt, options| {
-        let path = dir.join("log");
-        fs::write(&path, b"one").unwrap();
-        appears(&mnt.join("log"));
-        let chattr = |how: &str| {
-            let set = Command::new("chattr").arg(how).arg(&path).output();
-            set.is_ok_and(|output| output.status.success())
-        };
-        if !chattr("+a") {
-            println!("skipped: append_only: the host has no such flag");
-            return;
-        }
-        // With exclusive it is not seen by itself.
-        let appended = OpenOptions::new().append(true).open(mnt.join("log"));
-        let appended = appended.and_then(|mut log| log.write_all(b", two"));
-        assert!(chattr("-a"));
-        appended.expect(options);
-        assert_eq!(fs::read(&path).unwrap(), b"one, two", "{options}");
-    });
-}
-
-#[test]
-fn what_two_mounts_and_the_host_append_is_whole() {
-    mounted(&["told", "valid=0", "valid=1"], |dir, mnt, options| {
-        let second = dir.with_file_name("second");
-        let source = format!("dir:{}", dir.display());
-        let (own, _) = options.split_once(',').unwrap();
-        holdfast(["mount", "-o", own, &source, second.to_str().unwrap()]).ok();
-        File::create(dir.join("log")).unwrap();
-        appears(&mnt.join("log"));
-        appears(&second.join("log"));
-        let record = |writer: u8| vec![b'a' + writer; 700 + 4000 * usize::from(writer)];
-        thread::scope(|scope| {
-            for (writer, root) in [(0, mnt), (1, &second), (2, dir), (3, mnt)] {
-                scope.spawn(move || {
-                    let log = root.join("log");
-                    let mut log = OpenOptions::new().append(true).open(log).unwrap();
-                    for _ in 0..100 {
-                        log.write_all(&record(writer)).unwrap();
-                    }
-                });
-            }
-        });
-        let all = fs::read(dir.join("log")).unwrap();
-        let (mut rest, mut records) = (&all[..], 0);
-        while let Some(first) = rest.first() {
-            let whole = record(first - b'a');
-            assert!(rest.starts_with(&whole), "{options}: torn after {records}");
-            rest = &rest[whole.len()..];
-            records += 1;
-        }
-        assert_eq!(records, 400, "{options}");
-        crate::fixture::umount(second.to_str().unwrap()).ok();
-    });
-}
-
-#[test]
 fn files_whose_size_tells_nothing_are_read_to_their_end() {
     for transport in TRANSPORTS {
         for options in ["ro", "ro,valid=0", "ro,exclusive", "told=", "valid=1"] {
@@ -293,7 +214,7 @@ fn files_whose_size_tells_nothing_are_read_to_their_end() {
     };
     holdfast(["mount", "-o", "ro", "dir:/sys/kernel", &place.mnt()]).ok();
     match fs::read("/sys/kernel/fscaps") {
-        // Of these the size says too much.
+        // The size of these is not compared.
         Ok(expected) => assert_eq!(fs::read(place.path("mnt/fscaps")).unwrap(), expected),
         Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
     }

@@ -2,9 +2,9 @@
 //! mounts where the machine has them.
 
 mod fixture;
-#[path = "../../src/mount/metrics/openmetrics.rs"]
+#[path = "../../src/mount/metrics/tests/openmetrics.rs"]
 mod openmetrics;
-#[path = "../../src/mount/metrics/promtool.rs"]
+#[path = "../../src/mount/metrics/tests/promtool.rs"]
 mod promtool;
 
 mod archives;

@@ -1,8 +1,8 @@
-//! Mount options on each kind of source: each has its effect, or is refused with the reason. What
-//! is tested elsewhere: limits (`options_hold`), the root directory's owner (`first_contact`),
-//! `log=` (`logged`), `metrics=`, `noxattr`, `statahead=`, `commit=`, `auto_unmount`, `nonempty`,
-//! `norecovery`, `valid=`, `told`, `exclusive`, `passthrough=`; and all that mount(8) keeps for
-//! itself (`remounts`, `by_name`).
+//! Mount options on each kind of source: each has its effect, or is refused with the reason. Tested
+//! elsewhere: limits (`options_hold`), the root directory's owner (`first_contact`), `log=`
+//! (`logged`), and options of mount(8) itself (`remounts`, `by_name`). So are `metrics=`,
+//! `noxattr`, `statahead=`, `commit=`, `auto_unmount`, `nonempty`, `norecovery`, `valid=`, `told`,
+//! `exclusive` and `passthrough=`.
 
 use crate::fixture::{Place, Store, holdfast, wait_until};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
@@ -27,7 +27,7 @@ use Source::{Directory, Memory, Volume};
 const EACH: [Source; 3] = [Memory, Volume, Directory];
 
 impl Source {
-    /// A place where this is mounted, made in it, and what it is called.
+    /// A place, a source made in it, and the source as an argument.
     fn made() -> Option<(Place, impl Fn(Source) -> String)> {
         let place = Place::with_mounts()?;
         let image = place
@@ -51,8 +51,8 @@ impl Source {
     }
 }
 
-/// What can have no effect.
-const REFUSED: [(&str, &[Source]); 30] = [
+/// Options without an effect.
+const REFUSED: [(&str, &[Source]); 32] = [
     ("size=1m", &[Volume, Directory]),
     ("nr_inodes=9", &[Volume, Directory]),
     ("memory=64m", &[Memory]),
@@ -74,6 +74,8 @@ const REFUSED: [(&str, &[Source]); 30] = [
     ("exclusive", &[Memory, Volume]),
     ("passthrough=off", &[Memory, Volume]),
     ("passthrough=on,sync", &[Directory]),
+    ("passthrough=on,exclusive", &[Directory]),
+    ("opens=local", &[Directory]),
     ("fuseblk=on", &[Memory, Directory]),
     ("fuseblk=on,fsname=x", &[Volume]),
     ("norecovery", &EACH),
@@ -107,7 +109,7 @@ fn key(word: &str) -> &str {
     word.split('=').next().unwrap_or(word)
 }
 
-/// Options that go together, and how to see that each has its effect on a mount.
+/// Combinable options, each with a check of its effect.
 type Effect = (&'static str, &'static [Source], fn(&Place) -> bool);
 
 const EFFECTS: [Effect; 10] = [
@@ -214,7 +216,7 @@ fn an_option_that_is_accepted_has_its_effect() {
     let Some((place, name)) = Source::made() else {
         return;
     };
-    // Others have to come so far.
+    // Waits for other tests.
     fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     for source in EACH {
         let of_it = || {
@@ -241,7 +243,7 @@ fn an_option_that_is_accepted_has_its_effect() {
     }
 }
 
-/// Kills the daemon, and mounts what it had mounted again.
+/// Kills the daemon, and mounts the same source again.
 fn killed_and_mounted_again(place: &Place) {
     let daemon = place.daemon();
     kill_process(Pid::from_raw(daemon).unwrap(), Signal::KILL).unwrap();
@@ -314,7 +316,7 @@ fn with_sync_content_is_durable_when_the_call_returns() {
     place.check();
 }
 
-/// A file system of the host, unmounted with the test, also where that fails.
+/// A file system of the host, unmounted with the test.
 struct HostMount(PathBuf);
 
 impl Drop for HostMount {
@@ -323,7 +325,7 @@ impl Drop for HostMount {
     }
 }
 
-/// The directory of a host with a file system of its own, whose device shows what is durable.
+/// A directory on a host file system of its own; its device shows which changes are durable.
 #[test]
 fn with_sync_and_dirsync_a_directory_of_the_host_is_durable_as_well() {
     let Some(place) = Place::with_mounts() else {
@@ -348,7 +350,7 @@ fn with_sync_and_dirsync_a_directory_of_the_host_is_durable_as_well() {
     let _mounted = HostMount(host.clone());
     let dir = host.join("dir");
     let dir = dir.to_str().unwrap();
-    // What the device has: a copy of it, whose journal is replayed, and a look at the copy.
+    // The content of the device: its journal is replayed on a copy, which is then read.
     let durable = |name: &str| {
         let script = format!(
             r#"cp "$1" "$3"; e2fsck -fp "$3" >/dev/null || [ $? -le 1 ]; debugfs -R "cat /dir/{name}" "$3" 2>&1; rm "$3""#
@@ -362,7 +364,7 @@ fn with_sync_and_dirsync_a_directory_of_the_host_is_durable_as_well() {
         assert!(!found.contains("File not found"), "{option}: {found}");
         if option == "sync" {
             assert!(found.contains("durable content"), "{option}: {found}");
-            // As large as files that the kernel writes by itself.
+            // Large enough for passthrough.
             let large = vec![b'x'; 2 << 20];
             fs::write(place.path("mnt/large"), &large).unwrap();
             fs::OpenOptions::new()

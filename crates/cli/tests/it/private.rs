@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Makes the namespace's own `/dev` and `/sbin` out of layers: what stands in `$T/dev` and
-/// `$T/sbin`, and the machine's.
+/// Makes the namespace's own `/dev` and `/sbin` as overlays of `$T/dev` and `$T/sbin` over the
+/// machine's.
 const PRELUDE: &str = r#"
 set -eu
 T=$1; sbin=$(readlink -f /sbin)
@@ -36,9 +36,9 @@ grep -E ' fuse(blk)?\.holdfast ' /proc/self/mounts | cut -d' ' -f2 | while read 
 pub(crate) const HELPERS: &str =
     "mount mount.fuse mount.fuseblk umount umount.fuse umount.fuseblk mkfs fsck";
 
-/// Runs a script in a namespace of its own, with these links in `/sbin`. `$T` is the place,
-/// `$T/user` belongs to user 1000, for whom `user` runs a command; the mount points are `$T/mnt`
-/// and `$T/user/mnt`.
+/// Runs a script in a namespace of its own, with these links in `/sbin`. `$T` is the place.
+/// `$T/user` belongs to user 1000, and `user` runs a command as that user. The mount points are
+/// `$T/mnt` and `$T/user/mnt`.
 pub(crate) fn run(place: &Place, helpers: &str, script: &str) -> Output {
     let folder = place.folder();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("the folder");
@@ -52,7 +52,7 @@ pub(crate) fn run(place: &Place, helpers: &str, script: &str) -> Output {
         .expect("unshare runs")
 }
 
-/// As [`run`], of a script that succeeds; gives its output.
+/// As [`run`], for a script that succeeds; returns its output.
 #[track_caller]
 pub(crate) fn well(place: &Place, helpers: &str, script: &str) -> String {
     let output = run(place, helpers, script);
@@ -62,7 +62,7 @@ pub(crate) fn well(place: &Place, helpers: &str, script: &str) -> String {
     out
 }
 
-/// A place where ordinary users mount; says why there is none.
+/// A place where ordinary users can mount, or a message why there is none.
 pub(crate) fn with_fusermount() -> Option<Place> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut dirs = std::env::split_paths(&paths);

@@ -1,4 +1,4 @@
-//! Space that fallocate(2) promised in a mount that is full otherwise.
+//! Space reserved by fallocate(2) in a mount that is full otherwise.
 
 use crate::fixture::{Place, Store};
 use holdfast_testkit::skip::{skipped, skipped_by_kernel};
@@ -23,7 +23,7 @@ fn promise(place: &Place, name: &str) -> File {
     file
 }
 
-/// Takes all that is left.
+/// Allocates all free space.
 fn fill(place: &Place) {
     let file = open(place, "filler");
     let mut at = file.metadata().unwrap().len();
@@ -36,7 +36,7 @@ fn fill(place: &Place) {
             }
         }
     }
-    // Some is found only when what waits is written.
+    // Some space is freed only when dirty data is written.
     let _ = file.sync_all();
 }
 
@@ -82,7 +82,7 @@ fn test(place: &Place, mount: &dyn Fn(&Place)) {
         file.set_modified(std::time::SystemTime::now()).unwrap();
         file.sync_all().unwrap();
     }
-    // What was written is written over, cut and made as long again.
+    // The file is overwritten, truncated and extended again.
     large.write_all_at(&[4; 1 << 20], 1000).unwrap();
     large.set_len(ROOM - 5000).unwrap();
     later.set_len(ROOM).unwrap();

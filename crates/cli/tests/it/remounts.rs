@@ -47,7 +47,7 @@ fn a_remount_by_mount_turns_writing_on_and_off_or_says_why_not() {
         "data.hf is read-only",
         "data.hf writes",
         "dir is read-only",
-        "holdfast: mnt: what is mounted is open for reading only: unmount it, and mount it again without ro",
+        "holdfast: mnt: the source is open for reading only: unmount it, and mount it again without ro",
         "dir is read-only",
         "dir is read-only",
         "dir is read-only",
@@ -55,9 +55,9 @@ fn a_remount_by_mount_turns_writing_on_and_off_or_says_why_not() {
     assert_eq!(said(&place, &out), expected);
 }
 
-/// Without a link of its own for a mount in the kernel's table, mount(8) asks the kernel alone,
-/// which does not tell the daemon; for the type `fuse` it calls mount.fuse3 where that is, which
-/// calls `holdfast SOURCE DIR -o OPTIONS`.
+/// Without a helper for the type of a mount, mount(8) asks only the kernel, which does not tell the
+/// daemon. For the type `fuse` it calls mount.fuse3 if that is installed, which calls
+/// `holdfast SOURCE DIR -o OPTIONS`.
 #[test]
 fn a_remount_past_the_helpers_is_followed() {
     let Some(place) = with_fusermount() else {

@@ -1,4 +1,4 @@
-//! A terminal in which a command runs.
+//! A pseudoterminal in which a command runs.
 
 use crate::fixture::{HOLDFAST, wait_until};
 use rustix::fs::{Mode, OFlags, open};
@@ -86,7 +86,7 @@ impl Terminal {
     /// Changes its size, as dragging its corner does.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         tcsetwinsize(&self.inside, size(columns, rows)).expect("a size");
-        // It is no controlling terminal: the kernel tells nobody.
+        // It is not the controlling terminal, so the kernel sends no SIGWINCH.
         self.signal(Signal::WINCH);
     }
 
@@ -95,7 +95,7 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
     }
 
-    /// Waits for the command's end; asserts that the terminal is as it was before; gives the exit code.
+    /// Waits for the command's end; asserts that the terminal is restored; returns the exit code.
     #[track_caller]
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut status = None;
@@ -126,7 +126,7 @@ fn size(columns: u16, rows: u16) -> Winsize {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Fails if it has ended, as it should.
+        // Fails if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,8 +1,9 @@
-//! A volume that is mounted as `fuseblk`: sync(1) makes it durable, umount(2) returns when it is closed.
+//! A volume that is mounted as `fuseblk`: sync(1) makes it durable, umount(2) returns when it is
+//! closed.
 
 use crate::fixture::{Place, Store, holdfast, is_gone, wait_until};
 use holdfast::core::{FileSystem, Options, types::Caller};
-use holdfast_device::{BlockDevice, FileDevice, FileOptions, MemoryDevice};
+use holdfast_device::{Access, BlockDevice, FileDevice, MemoryDevice};
 use holdfast_fuse::mount::{backing_of, mounted_at};
 use holdfast_testkit::skip::skipped_by_kernel;
 use holdfast_volume::{OpenOptions, VolumeStore};
@@ -18,7 +19,7 @@ fn mounted(place: &Place) -> (String, String) {
     (mounted.fs_type, mounted.source)
 }
 
-/// Are loop devices to be had, so that it can be mounted so?
+/// Are loop devices available?
 fn can(place: &Place) -> bool {
     let is_block = mounted(place).0 == "fuseblk.holdfast";
     if !is_block {
@@ -36,7 +37,7 @@ fn has(device: Arc<dyn BlockDevice>, name: &[u8]) -> bool {
 /// Is the name there after a power cut now?
 fn outlives_a_power_cut(image: &Path, name: &[u8]) -> bool {
     let image = fs::read(image).unwrap();
-    // No cache of this host's ever was there.
+    // The copy has never been in this host's cache.
     let device = MemoryDevice::new(image.len() as u64).with_cache_identity(Some(1));
     device.write(0, &image).unwrap();
     has(Arc::new(device), name)
@@ -62,9 +63,9 @@ fn what_was_synced_outlives_a_power_cut_and_what_was_unmounted_can_be_opened_at_
         assert!(outlives_a_power_cut(&image, b"one"));
 
         fs::write(place.path("mnt/two"), "2").unwrap();
-        // Not by the command, which waits for the daemon.
+        // Not by the command, which would wait for the daemon.
         rustix::mount::unmount(place.path("mnt"), UnmountFlags::empty()).unwrap();
-        let device = FileDevice::open(&image, FileOptions::default()).unwrap();
+        let device = FileDevice::open(&image, Access::ReadWrite).unwrap();
         assert!(has(Arc::new(device), b"two"));
         assert_eq!(
             backing_of(Path::new(&source)),
@@ -93,7 +94,7 @@ fn a_volume_is_mounted_as_its_options_say_and_told_by_its_image() {
     place.umount();
 }
 
-/// A daemon that is stopped; it goes on when this is dropped.
+/// A stopped daemon; continued on drop.
 struct Stopped(Pid);
 
 impl Stopped {
@@ -127,7 +128,7 @@ fn a_daemon_that_hangs_is_named_to_those_who_unmount() {
     assert!(told.contains(&silent) && told.contains("--force"), "{told}");
     assert!(place.is_mounted());
 
-    // As another program does, which may wait then.
+    // As another program, which may block.
     rustix::mount::unmount(place.path("mnt"), UnmountFlags::DETACH).unwrap();
     let told = holdfast(["umount", "--force", &place.mnt()]).fails(1);
     assert!(told.contains("nothing is mounted there"), "{told}");

@@ -2,11 +2,10 @@
 
 use crate::fixture::{Place, holdfast, is_gone, wait_until};
 use holdfast_testkit::skip::skipped;
-use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, XattrFlags};
+use rustix::fs::FallocateFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -29,7 +28,7 @@ fn mount(place: &Place, options: &str) {
     assert!(place.is_mounted(), "returned before the mount is live");
 }
 
-/// All that a program sees of a tree.
+/// The visible state of a tree.
 fn shown(root: &Path) -> String {
     let format = "%P %y %m %n %U %G %s %T@ %C@ %l %i\\n";
     let script = format!(
@@ -143,39 +142,6 @@ m.flush()
 }
 
 #[test]
-fn unnamed_files_and_extended_attributes_are_the_hosts() {
-    let Some(place) = place() else { return };
-    mount(&place, "");
-    let (mnt, dir) = (place.path("mnt"), place.path("dir"));
-    let flags = OFlags::TMPFILE | OFlags::RDWR;
-    match rustix::fs::open(&mnt, flags, Mode::from_raw_mode(0o600)) {
-        Err(rustix::io::Errno::OPNOTSUPP) => {}
-        file => {
-            let mut file = File::from(file.unwrap());
-            file.write_all(b"unnamed").unwrap();
-            assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-            let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
-            let follow = rustix::fs::AtFlags::SYMLINK_FOLLOW;
-            rustix::fs::linkat(CWD, own, CWD, mnt.join("named"), follow).unwrap();
-            assert_eq!(fs::read(dir.join("named")).unwrap(), b"unnamed");
-        }
-    }
-    fs::write(mnt.join("file"), b"").unwrap();
-    let set = rustix::fs::setxattr(mnt.join("file"), "user.note", b"value", XattrFlags::CREATE);
-    if set != Err(rustix::io::Errno::OPNOTSUPP) {
-        set.unwrap();
-        let mut value = Vec::with_capacity(10);
-        let spare = rustix::buffer::spare_capacity(&mut value);
-        rustix::fs::getxattr(dir.join("file"), "user.note", spare).unwrap();
-        assert_eq!(value, b"value");
-        rustix::fs::removexattr(mnt.join("file"), "user.note").unwrap();
-        let none = rustix::fs::getxattr(dir.join("file"), "user.note", &mut [0; 10][..]);
-        assert_eq!(none.map(drop), Err(rustix::io::Errno::NODATA));
-    }
-    place.umount();
-}
-
-#[test]
 fn a_host_that_is_full_says_so_and_has_room_again() {
     let Some(place) = place() else { return };
     let dir = place.path("dir");
@@ -199,43 +165,6 @@ fn a_host_that_is_full_says_so_and_has_room_again() {
     assert_eq!(fs::read(dir.join("small")).unwrap(), vec![2; 100_000]);
     place.umount();
     run("umount", &[host]);
-}
-
-#[test]
-fn what_others_make_through_a_mount_of_roots_is_theirs() {
-    let Some(place) = place() else { return };
-    if !rustix::process::geteuid().is_root() {
-        return skipped("only root acts as others");
-    }
-    let (mnt, dir) = (place.path("mnt"), place.path("dir"));
-    fs::set_permissions(dir.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
-    fs::create_dir(dir.join("group")).unwrap();
-    std::os::unix::fs::chown(dir.join("group"), None, Some(4000)).unwrap();
-    fs::set_permissions(dir.join("group"), fs::Permissions::from_mode(0o2777)).unwrap();
-    fs::write(dir.join("roots"), b"").unwrap();
-    mount(&place, "");
-    let script = "umask 027; mkdir own; echo content > own/file; ln -s file own/link; mkdir group/below; \
-                  echo more >> own/file; chmod 600 own/file; ! echo over > roots 2>/dev/null; ! rm -f roots/x 2>/dev/null; true";
-    let status = Command::new("sh")
-        .args(["-ec", script])
-        .current_dir(&mnt)
-        .uid(1234)
-        .gid(567)
-        .status()
-        .unwrap();
-    assert!(status.success());
-    let owned = |name: &str| {
-        let host = fs::symlink_metadata(dir.join(name)).unwrap();
-        (host.uid(), host.gid(), host.mode() & 0o7777)
-    };
-    assert_eq!(owned("own"), (1234, 567, 0o750));
-    assert_eq!(owned("own/file"), (1234, 567, 0o600));
-    assert_eq!(owned("own/link").0, 1234);
-    assert_eq!(owned("group/below"), (1234, 4000, 0o2750));
-    assert_eq!(fs::read(dir.join("own/file")).unwrap(), b"content\nmore\n");
-    assert_eq!(fs::read(dir.join("roots")).unwrap(), b"");
-    place.umount();
 }
 
 #[test]
@@ -274,7 +203,7 @@ fn all_that_was_answered_is_on_the_host_when_a_daemon_is_killed() {
     mount(&place, "");
     let (mnt, dir) = (place.path("mnt"), place.path("dir"));
     let log = File::create(place.path("log")).unwrap();
-    // Each line was written after what it names.
+    // Each line was written after the file that it names.
     let script = "i=0; while mkdir $i && echo $i > $i/file && mv $i/file $i/done; do echo $i; i=$((i+1)); done";
     let mut writer = Command::new("sh")
         .args(["-c", script])

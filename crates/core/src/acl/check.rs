@@ -1,9 +1,9 @@
-//! May a caller read, write, execute?
+//! Permission checks with an access control list.
 
 use super::{Acl, Tag, class};
 use holdfast_types::{Access, Caller, Caps, FileType};
 
-/// Does the ACL of an inode of this owner and group grant `want`? Capabilities have no say.
+/// Does the ACL of an inode of this owner and group grant `want`? Capabilities are not considered.
 pub(crate) fn check(acl: &Acl, who: &Caller, uid: u32, gid: u32, want: Access) -> bool {
     let grants = |perm: u8| want.bits() & !perm == 0;
     let mask = acl.find(Tag::Mask).map_or(0o7, |entry| entry.perm);
@@ -14,13 +14,13 @@ pub(crate) fn check(acl: &Acl, who: &Caller, uid: u32, gid: u32, want: Access) -
             Tag::User if who.uid == entry.id => return grants(entry.perm & mask),
             Tag::OwningGroup => who.in_group(gid),
             Tag::Group => who.in_group(entry.id),
-            // Some group of the caller had its say, and it was no.
+            // An entry of one of the caller's groups exists, and none grants `want`.
             Tag::Other => return !in_a_group && grants(entry.perm),
             Tag::Owner | Tag::User | Tag::Mask => false,
         };
         if is_group_of_who {
             in_a_group = true;
-            // Any one group that grants all suffices; several together do not.
+            // One group entry has to grant all of `want`; entries are not combined.
             if grants(entry.perm) {
                 return grants(entry.perm & mask);
             }
@@ -56,8 +56,8 @@ fn discretionary(
     let shift = if who.uid == uid {
         6
     } else {
-        // With an empty mask Linux never looks at the ACL: the mode alone decides, so that
-        // somebody named there has the rights of others.
+        // With an empty mask Linux ignores the ACL: the mode alone decides, and a named user has
+        // the rights of others.
         if let Some(acl) = acl
             && class(perm, 3) != 0
         {
@@ -68,7 +68,7 @@ fn discretionary(
     want.bits() & !class(perm, shift) == 0
 }
 
-/// Do the caller's capabilities open what the permissions close?
+/// Do the caller's capabilities override the permission bits?
 fn overridden(who: &Caller, perm: u16, kind: FileType, want: Access) -> bool {
     let reads_only = match kind {
         FileType::Directory => !want.contains(Access::WRITE),
@@ -77,7 +77,7 @@ fn overridden(who: &Caller, perm: u16, kind: FileType, want: Access) -> bool {
     if reads_only && who.has(Caps::DAC_READ_SEARCH) {
         return true;
     }
-    // Nobody executes what has no x bit at all.
+    // No capability permits executing a file without any x bit.
     let overridable = kind.is_dir() || !want.contains(Access::EXEC) || perm & 0o111 != 0;
     overridable && who.has(Caps::DAC_OVERRIDE)
 }

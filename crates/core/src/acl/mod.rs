@@ -1,11 +1,12 @@
 //! Access control lists (acl(5): the POSIX.1e draft as Linux has it), and the permission check.
 //!
-//! *Invariants.* An [`Acl`] is valid: one entry for the owner, any number of named users, one for
-//! the group, any number of named groups, a mask (there must be one if anybody is named), one for
-//! others, in this order. Duplicate named entries are allowed, as in Linux; the first user counts.
+//! *Invariants.* The entries of an [`Acl`] are in order of their tags. There is one for the owner,
+//! one for the owning group and one for others, and any number of named users and groups. There is
+//! at most one mask, and exactly one if there is a named entry. Duplicate named entries are
+//! allowed, as in Linux; the first user entry counts.
 //!
-//! The module knows no inode: the mode's permission bits and the ACL are kept in step by the
-//! caller, who stores an ACL only if [`equivalent_mode`] has no answer. It has no locks.
+//! The module knows no inode and takes no lock. Its caller keeps the mode's permission bits and the
+//! ACL in step, and stores an ACL only if [`equivalent_mode`] returns `None`.
 
 mod check;
 mod xattr;
@@ -34,11 +35,11 @@ struct Entry {
     tag: Tag,
     /// Permission bits, 0 to 7.
     perm: u8,
-    /// User or group; [`ID_NONE`] where the tag names nobody.
+    /// User or group; [`ID_NONE`] for a tag without one.
     id: u32,
 }
 
-/// Whom an entry is about, with the numbers that the attribute's format gives them.
+/// The class of callers that an entry applies to, with the numbers of the attribute's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 enum Tag {
@@ -68,7 +69,7 @@ impl Acl {
         self.entries.iter_mut().find(|entry| entry.tag == tag)
     }
 
-    /// Does it say no more than a mode can?
+    /// Can a mode express all of this ACL?
     fn is_minimal(&self) -> bool {
         self.entries
             .iter()
@@ -87,13 +88,13 @@ pub(crate) fn mode_of(acl: &Acl) -> u16 {
     bits(Tag::Owner) << 6 | bits(group) << 3 | bits(Tag::Other)
 }
 
-/// The permission bits (0777) that say all that this ACL says, if there are any: then the bits
-/// are to be stored instead.
+/// The permission bits (0777) that are equivalent to this ACL, if there are any; they are stored in
+/// place of the ACL.
 pub(crate) fn equivalent_mode(acl: &Acl) -> Option<u16> {
     acl.is_minimal().then(|| mode_of(acl))
 }
 
-/// Follows a chmod(2) to `perm`: owner, others, and the mask (or without one the group).
+/// Applies a chmod(2) to `perm`: owner, others, and the mask (or without one the owning group).
 pub(crate) fn chmod(acl: &mut Acl, perm: u16) {
     for entry in &mut acl.entries {
         match entry.tag {
@@ -107,11 +108,11 @@ pub(crate) fn chmod(acl: &mut Acl, perm: u16) {
     }
 }
 
-/// What a new inode, created with `perm` in a directory with this default ACL, gets: its access
-/// ACL, unless the bits say all, and its permission bits. The umask has no say here. Bits above
-/// 0777 pass through.
+/// The access ACL and the permission bits of a new inode that is created with `perm` in a directory
+/// with this default ACL. There is no ACL if the bits express all of it. The umask does not apply.
+/// Bits above 0777 pass through.
 ///
-/// A new directory also inherits the default ACL itself, which is the caller's to copy.
+/// A new directory also inherits the default ACL itself; the caller copies it.
 pub(crate) fn create(default: &Acl, perm: u16) -> (Option<Acl>, u16) {
     let perm = perm & (!0o777 | mode_of(default));
     if default.is_minimal() {

@@ -224,38 +224,6 @@ fn a_value_has_the_bytes_that_the_kernel_writes() {
 }
 
 #[test]
-fn only_a_minimal_acl_folds_into_the_mode() {
-    let minimal = acl(&[(OWNER, 6, 0), (GROUP_OBJ, 5, 0), (OTHER, 1, 0)]);
-    assert_eq!(equivalent_mode(&minimal), Some(0o651));
-    let masked = acl(&[
-        (OWNER, 6, 0),
-        (GROUP_OBJ, 5, 0),
-        (MASK, 2, 0),
-        (OTHER, 1, 0),
-    ]);
-    assert_eq!(equivalent_mode(&masked), None);
-    assert_eq!(mode_of(&masked), 0o621);
-}
-
-#[test]
-fn a_mask_leaves_the_group_entry_alone_on_chmod() {
-    let mut masked = acl(&[
-        (OWNER, 6, 0),
-        (GROUP_OBJ, 5, 0),
-        (MASK, 2, 0),
-        (OTHER, 1, 0),
-    ]);
-    chmod(&mut masked, 0o4777);
-    let expected = [
-        (OWNER, 7, 0),
-        (GROUP_OBJ, 5, 0),
-        (MASK, 7, 0),
-        (OTHER, 7, 0),
-    ];
-    assert_eq!(masked, acl(&expected));
-}
-
-#[test]
 fn capabilities_open_what_linux_lets_them_open() {
     use FileType::{Directory, Regular};
     let (read, write, exec) = (Access::READ, Access::WRITE, Access::EXEC);
@@ -292,15 +260,6 @@ fn capabilities_open_what_linux_lets_them_open() {
         ..Caller::user(1000, 1000)
     };
     assert!(permission(&checked, 0, 0, 0, None, Regular, exec));
-}
-
-#[test]
-fn an_owner_is_never_helped_by_group_or_others() {
-    let who = Caller::user(5, 6);
-    let kind = FileType::Regular;
-    assert!(!permission(&who, 5, 6, 0o077, None, kind, Access::READ));
-    assert!(!permission(&who, 0, 6, 0o707, None, kind, Access::READ));
-    assert!(permission(&who, 0, 0, 0o004, None, kind, Access::READ));
 }
 
 #[test]

@@ -12,8 +12,8 @@ const ENTRY_BYTES: usize = 8;
 const VALUE_BYTES_MAX: usize = 1 << 16;
 
 impl Acl {
-    /// Reads an attribute's value, which may hold anything. `None` for one without entries, which
-    /// asks for no ACL at all.
+    /// Parses an attribute's value, which is not trusted. `None` for a value without entries, which
+    /// removes the ACL.
     ///
     /// # Errors
     /// `E2BIG` if longer than an attribute can be, `EOPNOTSUPP` for another version, `EINVAL` for
@@ -34,12 +34,12 @@ impl Acl {
         Ok(Some(Self { entries }))
     }
 
-    /// Does the value have an attribute's shape, and known tags? Linux asks this before it asks
-    /// who may set it, and whether the entries make sense together only after.
+    /// Checks the header and the tags of a value. Linux makes this check before the permission
+    /// check, and checks the order of the entries after it.
     ///
     /// # Errors
-    /// As [`Acl::parse`], for the shape alone.
-    pub(crate) fn check_shape(value: &[u8]) -> Result<()> {
+    /// As [`Acl::parse`], except for the order of the entries.
+    pub(crate) fn check_format(value: &[u8]) -> Result<()> {
         for chunk in split(value)? {
             parse_entry(&[
                 chunk[0], chunk[1], 0, 0, chunk[4], chunk[5], chunk[6], chunk[7],
@@ -97,13 +97,13 @@ fn parse_entry(bytes: &[u8; ENTRY_BYTES]) -> Result<Entry> {
             ID_NONE => return Err(Errno::EINVAL),
             id => id,
         },
-        // Whatever stands there has no meaning.
+        // The id of these tags has no meaning.
         Tag::Owner | Tag::OwningGroup | Tag::Mask | Tag::Other => ID_NONE,
     };
     Ok(Entry { tag, perm, id })
 }
 
-/// Holds the entries against the invariant of [`Acl`].
+/// Checks the invariant of [`Acl`].
 fn check_order(entries: &[Entry]) -> Result<()> {
     let once = |tag| entries.iter().filter(|entry| entry.tag == tag).count() == 1;
     let named = entries

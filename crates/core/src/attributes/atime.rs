@@ -3,10 +3,10 @@
 use crate::FileSystem;
 use crate::clock;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::Inode;
 use crate::open::OpenFile;
 use crate::options::AtimePolicy;
-use crate::store::{Change, Intent, Reservation};
+use crate::store::{Intent, Reservation};
 use crate::types::{OpenFlags, Time};
 
 #[inline]
@@ -14,7 +14,7 @@ fn is_due(times: (Time, Time, Time), policy: AtimePolicy, now: Time) -> bool {
     times.0 != now && moves_later(times, policy, now)
 }
 
-/// Does a read move the access time, once the clock is past it?
+/// Does a read move the access time, if the clock differs from it?
 #[inline]
 fn moves_later((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, now: Time) -> bool {
     match policy {
@@ -24,14 +24,14 @@ fn moves_later((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, n
     }
 }
 
-/// Is an access time that is later than every change so old that a read moves it?
+/// Is an access time, later than every change, so old that a read moves it?
 fn is_old(atime: Time, now: Time) -> bool {
     atime <= clock::day_before(now)
 }
 
 impl FileSystem {
-    /// Does a read of this open file move its access time, now or with the next tick of the
-    /// clock? A front end that keeps content has to pass such a read on.
+    /// Does a read of this open file move its access time, now or with the next tick of the clock?
+    /// A front end that caches content has to pass such a read on.
     #[must_use]
     pub fn is_access_time_due(&self, file: &OpenFile) -> bool {
         let (core, inode, flags) = (&self.core, file.node().inode(), file.flags());
@@ -43,7 +43,7 @@ impl FileSystem {
         {
             return false;
         }
-        // The times of a store that is written through are its own.
+        // A store that is written through keeps its own times.
         core.through.is_none()
             && !inode.is_noatime()
             && core.writable().is_ok()
@@ -52,35 +52,33 @@ impl FileSystem {
 }
 
 impl Core {
-    /// Is there nothing for [`accessed`](Self::accessed) to do for a file whose bytes were read? Mostly that is
-    /// known without a look at the clock. Where only the age of a day is left to ask for, it may be noticed
+    /// Has [`accessed`](Self::accessed) nothing to do after a read of this file? Mostly this is
+    /// known without reading the clock. That an access time has become a day old may be noticed
     /// some reads late.
     #[inline(always)]
     pub(crate) fn has_settled_access_time(&self, inode: &Inode) -> bool {
-        self.policy.atime() == AtimePolicy::Relatime && self.has_recent_access_time(inode)
+        self.policy.atime() == AtimePolicy::Relatime
+            && inode.is_read_since_changed()
+            && inode.atime() > clock::day_ago()
     }
 
-    /// [`has_settled_access_time`](Self::has_settled_access_time), unless the time is to move with every read.
-    #[inline(always)]
-    pub(crate) fn has_recent_access_time(&self, inode: &Inode) -> bool {
-        inode.is_read_since_changed() && inode.atime() > clock::day_ago()
-    }
-
-    /// An inode's content was read: moves its access time as the options say.
+    /// Moves the access time of an inode after a read, as the options say.
     pub(crate) fn accessed(&self, inode: &Inode) {
         let policy = self.policy.atime();
-        // The times of a store that is written through are its own: what was read here it was asked for, or has not heard of.
+        // A store that is written through keeps its own access times: it served this read, or the
+        // read hit the cache and it never saw it.
         if policy == AtimePolicy::None || inode.is_noatime() || self.through.is_some() {
             return;
         }
         let now = clock::change();
-        // Asked without the lock first: most reads change nothing, and then write nothing. Beside a
-        // writer most come in the tick of another read, and need not look at what he changes.
+        // Checked without the lock first: most reads change nothing, and then write nothing. Reads
+        // beside a writer mostly fall into the tick of an earlier read, and skip the fields that
+        // the writer changes.
         if inode.atime() == now {
             return;
         }
-        // Each time is the latest for itself: if they do not fit each other, then because a change is
-        // under way, which may as well come after this read.
+        // Each time is loaded by itself. They can be inconsistent only while a change is in
+        // progress, and that change may be ordered after this read.
         if is_due(inode.latest_times(), policy, now) {
             self.move_access_time(inode, policy, now);
         }
@@ -94,25 +92,23 @@ impl Core {
         {
             return;
         }
-        let record = {
+        {
             let mut meta = inode.write();
             if !is_due(inode.times(), policy, now) {
                 return;
             }
             meta.atime = now;
-            inode.record(&meta)
-        };
+        }
         if self.pinned {
             return;
         }
-        // A reader waits for no writer, nor for room: its time goes with the next change, or with `sync`. Reading
-        // goes on when its time cannot be kept: `apply` has stopped the writers.
-        let change = [Change::Attributes { inode: record }];
+        // A reader waits neither for a writer nor for space: its access time goes to the store with
+        // the next change or with `sync`. A failed `apply` has stopped the writers; reads go on.
         let handed_over = || {
             let intent = Intent::changing().records(1);
             let reserved = Reservation::at_once(&*self.behind, &intent);
             reserved.map_or(Ok(false), |mut reservation| {
-                self.apply_unless_busy(&mut reservation, inode, &change)
+                self.apply_unless_busy(&mut reservation, inode)
             })
         };
         if self.policy.lazytime() || handed_over() == Ok(false) {
@@ -154,16 +150,17 @@ mod tests {
         Wait,
         Write,
         Chmod,
-        /// The access time before all others.
+        /// Sets the access time before all other times.
         Earlier,
-        /// All times long ago, in this order: change, modification, access.
+        /// Sets all times to the past, in this order: change, modification, access.
         LongAgo,
         Tomorrow,
         Strict,
         Relatime,
     }
 
-    /// Until the clock is past this time, and past those that were given: a fine one may be ahead of it for more than a tick.
+    /// Waits until the clock is past `now` and past all times given so far: a fine time may be
+    /// ahead of the clock by more than a tick.
     fn next_tick(now: Time) {
         let given = clock::change();
         while clock::now() <= now.max(given) {
@@ -195,14 +192,14 @@ mod tests {
         }
     }
 
-    /// Reads a byte, and looks whether the access time has become what the rule says.
+    /// Reads a byte, and checks that the access time follows the rule.
     fn read(fs: &FileSystem, file: &OpenFile, after: &[Done]) {
         let inode = file.node().inode();
         let (before, now) = (inode.times(), clock::change());
         assert_eq!(fs.read(file, 0, &mut [0]), Ok(1));
         let moved = is_due(before, fs.core.policy.atime(), now);
         let expected = if moved { now } else { before.0 };
-        // Else a tick came in between, or another test's fresh time: it is one of two.
+        // Otherwise a tick or another test's fine time came in between, and either time is right.
         if clock::change() == now {
             assert_eq!(inode.times().0, expected, "after {after:?}: {before:?}");
         }
@@ -222,7 +219,7 @@ mod tests {
         ];
         for len in [1, 3 * 4096] {
             let (fs, file) = written(len);
-            // So often that the clock is mostly not asked.
+            // Enough reads that most do not read the clock.
             (0..1000).for_each(|_| read(&fs, &file, &[]));
             let places = (0..all.len().pow(3)).map(|n| [n / 64, n / 8 % 8, n % 8]);
             for places in places {
@@ -235,7 +232,7 @@ mod tests {
         }
     }
 
-    /// A file with so many bytes.
+    /// A file of `len` bytes.
     fn written(len: usize) -> (FileSystem, OpenFile) {
         let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
         let (who, root) = (Caller::root(), fs.root());
@@ -289,7 +286,7 @@ mod tests {
         let read_later = || {
             does(Done::Wait, &fs, &file);
             assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1));
-            // Moved to a tick that is not that of the change.
+            // The access time moved to a later tick than the change.
             does(Done::Wait, &fs, &file);
         };
         read_later();

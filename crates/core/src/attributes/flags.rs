@@ -1,15 +1,17 @@
-//! File flags and projects (ioctl_iflags(2), chattr(1)): how they are told and set, and what they refuse.
+//! File flags and projects (ioctl_iflags(2), chattr(1)).
 //!
-//! *Invariants.* An inode has only flags that [its type can have](FileFlags::of_kind). What *immutable* and *append* refuse they
-//! refuse to every caller, root and callers whose permissions were checked elsewhere included: a kernel in front
-//! knows nothing of these flags.
+//! *Invariants.* An inode has only flags that [its type can have](FileFlags::of_kind). The
+//! flags *immutable* and *append* bind every caller, including root and callers with
+//! `Caller::checked`: a kernel in front does not know these flags.
 
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::permission::owns;
-use crate::store::{Change, Intent};
+use crate::store::{Change, Intent, Operation};
+use crate::through::Changed;
+use crate::transaction::Begun;
 use crate::types::{Caller, Caps, Errno, FileFlags, Result, SetAttr, SetTime};
 use crate::watch::EventMask;
 
@@ -20,17 +22,18 @@ impl FileSystem {
         node.inode().meta().flags
     }
 
-    /// The project that an inode is of: a number that is kept, and has no meaning here.
+    /// The project of an inode: a number that is stored, and has no meaning here.
     #[must_use]
     pub fn project(&self, node: &Node) -> u32 {
         node.inode().project()
     }
 
-    /// Sets all flags of an inode, and its project; either stays as it is if it is not given.
+    /// Sets all flags of an inode, and its project; `None` leaves either as it is.
     ///
     /// # Errors
-    /// `EPERM` unless owner, and without `CAP_LINUX_IMMUTABLE` for a change of *immutable* or *append*; `EOPNOTSUPP` for flags
-    /// that this inode cannot have, and for any on a store that keeps none; `EROFS`, `ENOSPC`; what a store answers that is written through.
+    /// `EPERM` unless owner, and without `CAP_LINUX_IMMUTABLE` for a change of *immutable* or
+    /// *append*. `EOPNOTSUPP` for flags that this inode cannot have, and for any on a store that
+    /// keeps none. `EROFS`, `ENOSPC`. The errors of a store that is written through.
     pub fn set_flags(
         &self,
         who: &Caller,
@@ -49,37 +52,46 @@ impl FileSystem {
         if flags_now.of_kind(node.kind()) != flags_now || !FileFlags::all().contains(flags_now) {
             return Err(Errno::EOPNOTSUPP);
         }
-        if let Some(through) = core.through() {
-            let changed = flags_now ^ meta.flags;
-            if changed.intersects(FileFlags::PROTECTING) && !who.has(Caps::LINUX_IMMUTABLE) {
-                return Err(Errno::EPERM);
-            }
-            return through.set_flags(who, node, flags, project);
-        }
-        let mut reservation = core.reserve_change(|| Intent::changing().records(1))?;
-        let record = {
-            let mut meta = inode.write();
-            let changed = flags.map_or(FileFlags::empty(), |flags| flags ^ meta.flags);
-            if changed.intersects(FileFlags::PROTECTING) && !who.has(Caps::LINUX_IMMUTABLE) {
-                return Err(Errno::EPERM);
-            }
-            meta.flags = flags.unwrap_or(meta.flags);
-            let held = meta.with_extra_attrs(|extra_attrs| {
-                extra_attrs.map_or(0, |extra_attrs| extra_attrs.project)
-            });
-            if let Some(project) = project.filter(|project| *project != held) {
-                meta.extra_attrs().project = project;
-            }
-            meta.ctime = inode.time_of_change();
-            let mut record = inode.record(&meta);
-            record.project = project.unwrap_or(held);
-            record
+        may_set(who, meta.flags, flags)?;
+        let operation = Operation::SetFlags {
+            ino: node.ino(),
+            flags,
+            project,
         };
-        let changes = [Change::Attributes { inode: record }];
-        core.apply(&mut reservation, [inode], &changes)?;
+        let intent = || Intent::changing().records(1);
+        match core.begin(intent, |through| through.perform(who, &operation))? {
+            Begun::Done(performed) => performed.update(node, Changed::Nothing)?,
+            Begun::Decide(transaction) => {
+                let order = core.log_order([inode]);
+                {
+                    let mut meta = inode.write();
+                    // Another thread may have protected the inode meanwhile.
+                    may_set(who, meta.flags, flags)?;
+                    meta.flags = flags.unwrap_or(meta.flags);
+                    let held = meta.with_extra_attrs(|extra_attrs| {
+                        extra_attrs.map_or(0, |extra_attrs| extra_attrs.project)
+                    });
+                    if let Some(project) = project.filter(|project| *project != held) {
+                        meta.extra_attrs().project = project;
+                    }
+                    meta.ctime = inode.time_of_change();
+                }
+                let record = inode.record(&inode.meta());
+                transaction.commit(order, &[Change::Attributes { inode: record }])?;
+            }
+        }
         core.notify_event(inode, EventMask::ATTRIB);
         core.notify_inode(who, node.ino(), false);
         Ok(())
+    }
+}
+
+/// Only `CAP_LINUX_IMMUTABLE` may change the flags that protect an inode.
+fn may_set(who: &Caller, now: FileFlags, flags: Option<FileFlags>) -> Result<()> {
+    let changed = flags.map_or(FileFlags::empty(), |flags| flags ^ now);
+    match changed.intersects(FileFlags::PROTECTING) && !who.has(Caps::LINUX_IMMUTABLE) {
+        true => Err(Errno::EPERM),
+        false => Ok(()),
     }
 }
 
@@ -94,7 +106,7 @@ impl Core {
             return Ok(());
         }
         let explicit = |time| matches!(time, Some(SetTime::At(_)));
-        // A kernel that keeps the clock of what it has written sends its times with the time of change.
+        // A kernel that caches the times of its own writes sends mtime together with ctime.
         let times = explicit(set.atime) || explicit(set.mtime) && set.ctime.is_none();
         let attributes = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
         match protection.contains(FileFlags::IMMUTABLE) {

@@ -5,28 +5,29 @@ use crate::node::Node;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Result};
 
 impl FileSystem {
-    /// All attributes, as one moment saw them. The space of a file of which the store cannot tell it now is taken from its
-    /// size: [`FileSystem::attributes`] tells the error.
+    /// All attributes, as of one moment. If the store cannot report a file's space, it is computed
+    /// from the size; [`FileSystem::attributes`] returns the error.
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
         let _ = self.core.refresh(node.inode());
-        let _ = self.core.weigh(node.inode());
-        node.inode().told()
+        let _ = self.core.load_block_count(node.inode());
+        node.inode().stat()
     }
 
-    /// As [`FileSystem::getattr`], as a system call answers it.
+    /// As [`FileSystem::getattr`], with the errors of stat(2).
     ///
     /// # Errors
-    /// `EIO` when the file system was revoked; what the store answers where it has to be asked how much space a file
-    /// takes, or whether others changed the inode: `ESTALE` if they removed it.
+    /// `EIO` when the file system was revoked. The store's errors if it has to be asked for a
+    /// file's space, or for changes made by others: `ESTALE` if they removed the inode.
     pub fn attributes(&self, node: &Node) -> Result<Attr> {
         self.core.alive()?;
         self.core.refresh(node.inode())?;
-        self.core.weigh(node.inode())?;
-        Ok(node.inode().told())
+        self.core.load_block_count(node.inode())?;
+        Ok(node.inode().stat())
     }
 
-    /// May `who` read, write, execute (or search)? Nothing asked for: does it exist?
+    /// access(2): may the caller read, write, execute (or search)? An empty `want` checks
+    /// existence.
     ///
     /// # Errors
     /// `EACCES`; `EROFS` for writing on a read-only file system.

@@ -1,8 +1,6 @@
-//! Attributes: reading them, changing them, the times that reading moves.
+//! Attributes: reading and changing them, and the access times that reads move.
 
 mod atime;
 mod flags;
 mod get;
 mod set;
-
-pub(crate) use set::{event_of, perm_of_mode, perm_of_owner};

@@ -1,38 +1,38 @@
-//! setattr: chmod, chown, truncate and utimensat in one call, as front ends get them.
-
-use std::sync::Arc;
+//! setattr: chmod, chown, truncate and utimensat in one call, as front ends receive them.
 
 use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
 use crate::acl::ACL_ACCESS;
-use crate::file_system::{Core, Scope};
-use crate::inode::{ExtraAttrs, Meta, MetaWrite, Numbered as _};
-use crate::log_order::Taken;
+use crate::file_system::Core;
+use crate::inode::{Inode, Meta, MetaWrite, Numbered as _};
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
-use crate::store::{Change, Intent, Reservation};
+use crate::store::{Attributes, Change, Intent, Operation};
+use crate::through::{Changed, itself};
+use crate::transaction::Begun;
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
     SetTime,
 };
 use crate::watch::EventMask;
-use crate::xattr::CAPABILITY;
+use crate::xattr::{CAPABILITY, holds};
 use crate::{FileSystem, acl};
 
 impl FileSystem {
-    /// Changes attributes, all or none; returns what they are then. `through`: an open file that
-    /// was used (ftruncate(2)); its access mode stands for a permission to write.
+    /// Changes attributes, all or none, and returns the new ones. `through`: the open file of an
+    /// ftruncate(2); its access mode stands for a permission to write.
     ///
-    /// Both times set to now, and nothing else, needs permission to write only, as utime(2) with
-    /// no times; a change of owner or group clears set-id bits of files.
+    /// Setting both times to now, and nothing else, needs only permission to write, as utime(2)
+    /// without times. A change of owner or group clears set-id bits of files.
     ///
     /// # Errors
-    /// `EPERM` unless owner (mode, owner, explicit times), and where the inode's flags forbid it; `EACCES` without permission to write;
-    /// `EBADF` through a handle to the name only; `EISDIR` or `EINVAL` for the size of what is not a regular file; `EFBIG`; `EROFS`;
-    /// `ENOSPC`; `EDQUOT` if the new owner may not have that much more.
+    /// `EPERM` unless owner (mode, owner, explicit times), and where the inode's flags forbid it.
+    /// `EACCES` without permission to write. `EBADF` through a handle to the name only. `EISDIR` or
+    /// `EINVAL` for the size of an inode that is no regular file. `EFBIG`, `EROFS`, `ENOSPC`.
+    /// `EDQUOT` if the new owner's quota is exceeded.
     pub fn setattr(
         &self,
         who: &Caller,
@@ -58,11 +58,11 @@ impl FileSystem {
                 ..SetAttr::default()
             };
             if owner != SetAttr::default() {
-                // First what can be refused.
+                // The change of owner can be refused (`EDQUOT`), so it precedes the resize.
                 core.change_meta(who, node, &owner)?;
             }
-            let lsn = through.is_some() || set.mtime.is_some();
-            core.resize(who, node, size, lsn)?;
+            let sets_times = through.is_some() || set.mtime.is_some();
+            core.resize(who, node, size, sets_times)?;
         }
         if rest.size.take().is_none() || rest != SetAttr::default() {
             core.change_meta(who, node, &rest)?;
@@ -71,12 +71,12 @@ impl FileSystem {
         Ok(self.getattr(node))
     }
 
-    /// Clears what lends privileges to a file's content: set-user-id, set-group-id where the
-    /// group may execute (elsewhere it has another meaning), and file capabilities. A front end
-    /// whose kernel decides when (FUSE's `KILL_SUIDGID`) says so with this call.
+    /// Clears the privileges of a file's content: set-user-id, set-group-id where the group may
+    /// execute (elsewhere it has another meaning), and file capabilities. For front ends that
+    /// receive the decision from a kernel (FUSE's `KILL_SUIDGID`).
     ///
     /// # Errors
-    /// `EROFS`; `EPERM` if the file is immutable; what the store answers.
+    /// `EROFS`; `EPERM` if the file is immutable; the store's errors.
     pub fn drop_privileges(&self, node: &Node) -> Result<()> {
         self.core.writable()?;
         node.inode().not_immutable()?;
@@ -108,7 +108,8 @@ impl Core {
         }
     }
 
-    /// May `who` change these attributes? The rules of Linux's `setattr_prepare`.
+    /// Checks that the caller may change these attributes, by the rules of Linux's
+    /// `setattr_prepare`.
     fn check_change(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
         if who.checked {
             return Ok(());
@@ -136,7 +137,7 @@ impl Core {
             (Some(SetTime::Now), Some(SetTime::Now)) if !mine => {
                 self.may(who, node.inode(), Access::WRITE)
             }
-            // A truncation through a kernel brings "now" for the modification alone.
+            // A truncation through a kernel sets only mtime to now.
             (None, Some(SetTime::Now)) if set.size.is_some() => Ok(()),
             (None, None) => Ok(()),
             _ if mine => Ok(()),
@@ -144,101 +145,80 @@ impl Core {
         }
     }
 
+    /// Changes all attributes but the size.
     fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
-        if let Some(through) = self.through() {
-            return through.set(who, node, set);
-        }
-        let now = node.inode().time_of_change();
+        let (inode, ino) = (node.inode(), node.ino());
         let chown = set.uid.is_some() || set.gid.is_some();
-        let mut reservation = self.reserve_change(|| self.intent_to_set(node))?;
-        let turn;
-        let acl = {
-            // While it is locked, its writers know whom to charge.
-            let pages = node.inode().regular().ok().filter(|_| chown);
-            let pages = pages.map(Pages::lock);
-            turn = self.log_order([node.inode()]);
-            let mut meta = node.inode().write();
-            if chown {
-                self.charge_to(
-                    who,
-                    node,
-                    set,
-                    pages.as_ref().map_or(0, |pages| pages.pages()),
-                )?;
-            }
-            if let Some(value) = change_owner(who, node, set, &mut meta) {
-                self.release_kept(CAPABILITY.len() + value.len());
-            }
-            let mut acl = None;
-            if let Some(perm) = set.perm {
-                acl = change_mode(who, node.kind(), perm, &mut meta);
-            }
-            let at = |time| match time {
-                SetTime::Now => now,
-                SetTime::At(time) => time,
-            };
-            if let Some(time) = set.atime {
-                meta.atime = at(time);
-            }
-            if let Some(time) = set.mtime {
-                meta.mtime = at(time);
-            }
-            meta.ctime = set.ctime.map_or(now, at);
-            acl
+        let loses_capability = chown && !node.kind().is_dir();
+        let perm = perm_after(who, node.kind(), &inode.meta(), set);
+        let acl = acl_to_set(inode, perm);
+        let operation = Operation::SetAttributes {
+            ino,
+            set: Attributes {
+                perm,
+                uid: set.uid,
+                gid: set.gid,
+                atime: set.atime,
+                mtime: set.mtime,
+                acl: acl.as_deref(),
+                drops_capability: false,
+            },
         };
-        if !self.pinned {
-            self.record_change(turn, &mut reservation, node, set, acl.as_deref())?;
+        let intent = || {
+            let mut intent = Intent::changing().records(1);
+            if loses_capability && inode.may_have_extra_attrs() {
+                intent = intent.value(CAPABILITY.len());
+            }
+            if let Some(acl) = &acl {
+                intent = intent.value(ACL_ACCESS.len() + acl.len());
+            }
+            intent
+        };
+        match self.begin(intent, |through| through.perform(who, &operation))? {
+            Begun::Done(performed) => performed.update(node, Changed::Rest)?,
+            Begun::Decide(transaction) => {
+                // While the page lock is held, no writer charges pages to an owner.
+                let pages = inode.regular().ok().filter(|_| chown);
+                let pages = pages.map(Pages::lock);
+                let order = self.log_order([inode]);
+                let acl = {
+                    let mut meta = inode.write();
+                    if chown {
+                        let pages = pages.as_ref().map_or(0, |pages| pages.pages());
+                        self.charge_to(who, node, set, pages)?;
+                        if loses_capability {
+                            self.take_capability(&mut meta);
+                        }
+                    }
+                    set_in_memory(who, node, set, &mut meta)
+                };
+                drop(pages);
+                let attributes = Change::Attributes {
+                    inode: inode.record(&inode.meta()),
+                };
+                let acl = acl.as_deref().map(|acl| (ACL_ACCESS, Some(acl)));
+                let capability = loses_capability.then_some((CAPABILITY, None));
+                let values = acl.into_iter().chain(capability);
+                let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
+                let batch: Vec<_> = std::iter::once(attributes).chain(values).collect();
+                transaction.commit(order, &batch)?;
+            }
         }
-        self.notify_event(node.inode(), event_of(set));
+        self.notify_event(inode, event_of(set));
         Ok(())
     }
 
-    /// Tells the store of an inode's new attributes, and of what changed with them.
-    fn record_change(
-        &self,
-        turn: Option<Taken<'_, 1>>,
-        reservation: &mut Reservation<'_>,
-        node: &Node,
-        set: &SetAttr,
-        acl: Option<&[u8]>,
-    ) -> Result<()> {
-        let (inode, ino) = (node.inode(), node.ino());
-        let attributes = || Change::Attributes {
-            inode: inode.record(&inode.meta()),
-        };
-        let capability = self.lost_capability(node, set);
-        if acl.is_none() && !capability {
-            // Nearly always: it needs no memory of its own, nor a look whether others came in between.
-            let held = reservation.held();
-            return self.in_log_order(turn, Scope::Inodes, || {
-                self.behind.apply(held, &[attributes()])
-            });
+    /// Removes the capabilities of a file.
+    fn take_capability(&self, meta: &mut MetaWrite<'_>) {
+        if meta.with_extra_attrs(|extra_attrs| holds(extra_attrs, CAPABILITY))
+            && let Some(value) = meta.extra_attrs().xattrs.remove(CAPABILITY)
+        {
+            self.release_kept(CAPABILITY.len() + value.len());
         }
-        let acl = acl.map(|acl| (ACL_ACCESS, Some(acl)));
-        let capability = capability.then_some((CAPABILITY, None));
-        let values = acl.into_iter().chain(capability);
-        let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
-        let batch: Vec<_> = std::iter::once(attributes()).chain(values).collect();
-        self.apply_in(turn, reservation, [inode], &batch)
     }
 
-    /// What other attributes of an inode may take: with the mode its ACL changes, with the owner its capabilities go.
-    fn intent_to_set(&self, node: &Node) -> Intent {
-        let intent = Intent::changing().records(1);
-        if !node.inode().may_have_extra_attrs() {
-            return intent;
-        }
-        let intent = match node.kind().is_dir() {
-            true => intent,
-            false => intent.value(CAPABILITY.len()),
-        };
-        let guard = epoch::pin();
-        let acl = node.inode().view(&guard).acl().map(acl::to_xattr);
-        acl.map_or(intent, |acl| intent.value(ACL_ACCESS.len() + acl.len()))
-    }
-
-    /// Moves the charge for an inode to the owner that it gets. Its attributes are locked, and its
-    /// pages if it has any.
+    /// Moves the quota charge of an inode to its new owner. The caller holds the lock of its
+    /// attributes, and that of its pages if it is a regular file.
     fn charge_to(&self, who: &Caller, node: &Node, set: &SetAttr, pages: u64) -> Result<()> {
         let inode = node.inode();
         let old = inode.owner();
@@ -251,12 +231,8 @@ impl Core {
             .change_owner(inode.mark(), old, new, pages, check)
     }
 
-    fn lost_capability(&self, node: &Node, set: &SetAttr) -> bool {
-        (set.uid.is_some() || set.gid.is_some()) && !node.kind().is_dir()
-    }
-
-    /// The content changes: clears set-id bits, if `who` may not keep them, and file
-    /// capabilities, which nobody keeps.
+    /// Before a change of content: clears set-id bits unless the caller has `CAP_FSETID`, and file
+    /// capabilities in any case.
     pub(crate) fn drop_privileges(&self, who: &Caller, node: &Node) -> Result<()> {
         let keeps = who.has(Caps::FSETID);
         if keeps && !node.inode().may_have_extra_attrs() {
@@ -271,58 +247,94 @@ impl Core {
         })
     }
 
-    /// Clears a regular file's capabilities and these of its mode bits.
+    /// Clears a regular file's capabilities and the mode bits that `bits` returns.
     fn clear_privileges(&self, node: &Node, bits: impl Fn(&Meta) -> u16) -> Result<()> {
         if node.kind() != FileType::Regular {
             return Ok(());
         }
-        let carries = |extra_attrs: Option<&ExtraAttrs>| {
-            extra_attrs.is_some_and(|extra_attrs| extra_attrs.xattrs.contains_key(CAPABILITY))
-        };
-        {
+        let inode = node.inode();
+        let (perm, lost, has_capability) = {
             let guard = epoch::pin();
-            let view = node.inode().view(&guard);
-            if bits(&view.meta) == 0 && !carries(view.extra_attrs) {
-                return Ok(());
-            }
-        }
-        if let Some(through) = self.through() {
-            return through.clear_privileges(node, bits(&node.inode().meta()));
-        }
-        let intent = Intent::changing().records(1).value(CAPABILITY.len());
-        let mut reservation = self.reserve_change(|| intent)?;
-        let mut lost = None;
-        let turn = self.log_order([node.inode()]);
-        let record = {
-            let mut meta = node.inode().write();
-            meta.perm &= !bits(&meta);
-            if meta.with_extra_attrs(carries) {
-                lost = meta.extra_attrs().xattrs.remove(CAPABILITY);
-            }
-            meta.ctime = node.inode().time_of_change();
-            node.inode().record(&meta)
+            let view = inode.view(&guard);
+            let has_capability = holds(view.extra_attrs, CAPABILITY);
+            (view.meta.perm, bits(&view.meta), has_capability)
         };
-        if let Some(value) = lost {
-            self.release_kept(CAPABILITY.len() + value.len());
+        if lost == 0 && !has_capability {
+            return Ok(());
         }
-        let ino = node.ino();
-        self.apply_in(
-            turn,
-            &mut reservation,
-            [node.inode()],
-            &[
-                Change::Attributes { inode: record },
-                Change::Xattr {
-                    ino,
+        let operation = Operation::SetAttributes {
+            ino: node.ino(),
+            set: Attributes {
+                perm: (lost != 0).then_some(perm & !lost),
+                drops_capability: has_capability,
+                ..Attributes::default()
+            },
+        };
+        let intent = || Intent::changing().records(1).value(CAPABILITY.len());
+        match self.begin(intent, |through| through.perform(&itself(), &operation))? {
+            Begun::Done(performed) => performed.update(
+                node,
+                match has_capability {
+                    true => Changed::Rest,
+                    false => Changed::Nothing,
+                },
+            ),
+            Begun::Decide(transaction) => {
+                let order = self.log_order([inode]);
+                {
+                    let mut meta = inode.write();
+                    meta.perm &= !bits(&meta);
+                    self.take_capability(&mut meta);
+                    meta.ctime = inode.time_of_change();
+                }
+                let record = inode.record(&inode.meta());
+                let attributes = Change::Attributes { inode: record };
+                let capability = Change::Xattr {
+                    ino: node.ino(),
                     name: CAPABILITY,
                     value: None,
-                },
-            ],
-        )
+                };
+                transaction.commit(order, &[attributes, capability])
+            }
+        }
     }
 }
 
-/// Set-group-id, where it lends the group's rights.
+/// The access control list of an inode with new permission bits.
+fn acl_to_set(inode: &Inode, perm: Option<u16>) -> Option<Box<[u8]>> {
+    let perm = perm.filter(|_| inode.may_have_extra_attrs())?;
+    let guard = epoch::pin();
+    let mut acl = inode.view(&guard).acl()?.clone();
+    acl::chmod(&mut acl, perm);
+    Some(acl::to_xattr(&acl))
+}
+
+/// Sets the attributes of an inode; returns its new access control list if that changes.
+fn set_in_memory(
+    who: &Caller,
+    node: &Node,
+    set: &SetAttr,
+    meta: &mut MetaWrite<'_>,
+) -> Option<Box<[u8]>> {
+    let now = node.inode().time_of_change();
+    let at = |time| match time {
+        SetTime::Now => now,
+        SetTime::At(time) => time,
+    };
+    if set.uid.is_some() || set.gid.is_some() {
+        meta.perm = perm_of_owner(who, node.kind(), meta, set);
+        meta.uid = set.uid.unwrap_or(meta.uid);
+        meta.gid = set.gid.unwrap_or(meta.gid);
+    }
+    let perm = set.perm;
+    let acl = perm.and_then(|perm| change_mode(who, node.kind(), perm, meta));
+    meta.atime = set.atime.map_or(meta.atime, at);
+    meta.mtime = set.mtime.map_or(meta.mtime, at);
+    meta.ctime = set.ctime.map_or(now, at);
+    acl
+}
+
+/// Set-group-id, if the group may execute the file.
 fn group_lends(meta: &Meta) -> u16 {
     if meta.perm & 0o010 != 0 {
         meta.perm & S_ISGID
@@ -331,38 +343,28 @@ fn group_lends(meta: &Meta) -> u16 {
     }
 }
 
-/// Sets the owner, and clears what goes with the old one; returns the capabilities if there were any.
-fn change_owner(
-    who: &Caller,
-    node: &Node,
-    set: &SetAttr,
-    meta: &mut MetaWrite<'_>,
-) -> Option<Arc<[u8]>> {
-    if set.uid.is_none() && set.gid.is_none() {
-        return None;
+/// The permission bits to set: those that were requested, without those that a change of owner
+/// clears. `None`: no change.
+fn perm_after(who: &Caller, kind: FileType, meta: &Meta, set: &SetAttr) -> Option<u16> {
+    let mut after = *meta;
+    if set.uid.is_some() || set.gid.is_some() {
+        after.perm = perm_of_owner(who, kind, meta, set);
+        after.gid = set.gid.unwrap_or(meta.gid);
     }
-    let mut lost = None;
-    let perm = perm_of_owner(who, node.kind(), meta, set);
-    if !node.kind().is_dir()
-        && meta.with_extra_attrs(|extra_attrs| {
-            extra_attrs.is_some_and(|extra_attrs| extra_attrs.xattrs.contains_key(CAPABILITY))
-        })
-    {
-        lost = meta.extra_attrs().xattrs.remove(CAPABILITY);
+    match set.perm {
+        Some(_) if kind == FileType::Symlink => None,
+        Some(perm) => Some(perm_of_mode(who, perm, after.gid)),
+        None => Some(after.perm).filter(|perm| *perm != meta.perm),
     }
-    meta.uid = set.uid.unwrap_or(meta.uid);
-    meta.gid = set.gid.unwrap_or(meta.gid);
-    meta.perm = perm;
-    lost
 }
 
-/// The permission bits that are left with another owner or group.
-pub(crate) fn perm_of_owner(who: &Caller, kind: FileType, meta: &Meta, set: &SetAttr) -> u16 {
+/// The permission bits after a change of owner or group.
+fn perm_of_owner(who: &Caller, kind: FileType, meta: &Meta, set: &SetAttr) -> u16 {
     if kind.is_dir() {
         return meta.perm;
     }
     let left = meta.perm & !set_id_bits_lost(who, meta);
-    // Where set-user-id went, Linux sets the mode anew, by the rule for the new group.
+    // If set-user-id was cleared, Linux sets the mode again by the rule for the new group.
     let is_set_anew = meta.perm & S_ISUID != 0;
     match is_set_anew && !in_group_or_capable(who, set.gid.unwrap_or(meta.gid)) {
         true => left & !S_ISGID,
@@ -370,26 +372,27 @@ pub(crate) fn perm_of_owner(who: &Caller, kind: FileType, meta: &Meta, set: &Set
     }
 }
 
-/// The permission bits that an inode of this group gets, of those that were asked for.
-pub(crate) fn perm_of_mode(who: &Caller, perm: u16, gid: u32) -> u16 {
+/// The permission bits of an inode of this group, out of those that the caller asked for.
+fn perm_of_mode(who: &Caller, perm: u16, gid: u32) -> u16 {
     match perm & S_ISGID != 0 && !in_group_or_capable(who, gid) {
         true => perm & 0o7777 & !S_ISGID,
         false => perm & 0o7777,
     }
 }
 
-/// What watchers hear of a change of attributes.
-pub(crate) fn event_of(set: &SetAttr) -> EventMask {
+/// The event that a change of attributes sends to watchers.
+fn event_of(set: &SetAttr) -> EventMask {
     let touches = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
     match (touches, set.atime, set.mtime) {
-        // inotify tells a lone access time as an access, a lone modification as one.
+        // inotify reports a change of atime alone as an access, and of mtime alone as a
+        // modification.
         (false, Some(_), None) => EventMask::ACCESS,
         (false, None, Some(_)) => EventMask::MODIFY,
         _ => EventMask::ATTRIB,
     }
 }
 
-/// Sets the mode, and the ACL's part of it; returns the ACL if it changed.
+/// Sets the mode, and the corresponding entries of the ACL; returns the ACL if there is one.
 fn change_mode(
     who: &Caller,
     kind: FileType,
@@ -397,7 +400,7 @@ fn change_mode(
     meta: &mut MetaWrite<'_>,
 ) -> Option<Box<[u8]>> {
     if kind == FileType::Symlink {
-        // Linux keeps the mode of a symbolic link as it was made.
+        // Linux never changes the mode of a symbolic link.
         return None;
     }
     let perm = perm_of_mode(who, perm, meta.gid);

@@ -1,6 +1,7 @@
-//! Changes of names that are known singly, as a catalog makes them of all.
+//! Changes of the known names, as the catalog makes them where all names are in memory.
 //!
-//! The names of the directory are locked, and what each name of a change leads to was [held](KnownNames::hold) before.
+//! The caller holds the lock of the names, and has [pinned](KnownNames::hold) the entry of each
+//! name of the change.
 
 use super::partial::KnownNames;
 use super::{COOKIE_END, Entry};
@@ -32,14 +33,14 @@ impl KnownNames {
         Some(gone)
     }
 
-    /// Lets a name lead to another inode.
+    /// Sets the target of a name.
     pub(super) fn replace(&mut self, name: &[u8], ino: Ino, kind: FileType) {
         if let Some(Entry { cookie, .. }) = self.entry(name) {
             self.put(name, Some(Entry { cookie, ino, kind }));
         }
     }
 
-    /// Gives an entry another name; returns its cookie.
+    /// Renames an entry; returns its cookie.
     pub(super) fn rename(&mut self, from: &[u8], to: &[u8]) -> Option<u64> {
         let entry = self.entry(from)?;
         if from == to || self.entry(to).is_some() {
@@ -52,7 +53,7 @@ impl KnownNames {
         Some(entry.cookie)
     }
 
-    /// Removes `from` and lets `to` lead where it did; returns the cookies of both.
+    /// Removes `from` and gives its target to `to`; returns the cookies of both.
     pub(super) fn rename_over(&mut self, from: &[u8], to: &[u8]) -> Option<(u64, u64)> {
         let (source, target) = (self.entry(from)?, self.entry(to)?);
         if from == to {
@@ -66,7 +67,7 @@ impl KnownNames {
         Some((source.cookie, target.cookie))
     }
 
-    /// Lets two names lead where the other did.
+    /// Exchanges the targets of two names.
     pub(super) fn exchange(&mut self, one: &[u8], other: &[u8]) {
         if let (Some(first), Some(second)) = (self.entry(one), self.entry(other)) {
             self.replace(one, second.ino, second.kind);
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(known.leave(b"a"), Some(entry(7)));
         assert_eq!(known.leave(b"a"), None);
         assert_eq!((known.names, known.next_cookie), (11, 8));
-        assert_eq!(known.look(b"a"), Known::Absent);
+        assert_eq!(known.look(b"a"), Known::Negative);
         assert_eq!(known.enter(b"c", entry(COOKIE_END)), Err(Errno::ENOSPC));
         known.names = u32::MAX;
         assert_eq!(known.enter(b"c", entry(9)), Err(Errno::ENOSPC));
@@ -115,10 +116,10 @@ mod tests {
         let mut known = known(&[(b"a", 7), (b"b", 8)]);
         assert_eq!(known.rename(b"a", b"b"), None);
         assert_eq!(known.rename(b"a", b"c"), Some(7));
-        assert_eq!(known.look(b"a"), Known::Absent);
+        assert_eq!(known.look(b"a"), Known::Negative);
         assert_eq!(known.look(b"c"), Known::Found(entry(7)));
         assert_eq!(known.rename_over(b"c", b"b"), Some((7, 8)));
-        assert_eq!(known.look(b"c"), Known::Absent);
+        assert_eq!(known.look(b"c"), Known::Negative);
         let (ino, kind) = (entry(7).ino, FileType::Regular);
         let moved = Entry {
             cookie: 8,

@@ -1,31 +1,33 @@
-//! A filter of names: of most names that are not there it says so, of none that is.
+//! A filter of the names of a directory, without false negatives: it proves most absent names to be
+//! absent.
 //!
-//! Bloom filters that look at one line for a name, one behind the other: when one has as many names as it was made for, the next is added. Names that
-//! went stay in it; when they are many it is made anew. It is filled with what the catalog has, or run by run from the store: until
-//! it is complete it answers nothing.
+//! It is a list of blocked Bloom filters, each probed in one cache line per name. When the last one
+//! holds as many names as it was sized for, another is added. Removed names remain in it; when
+//! there are many, the filter is dropped and rebuilt. It is filled from the catalog, or run by run
+//! from the store, and excludes nothing before it is complete.
 
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher as _;
 
-/// Bits for a name.
+/// Bits per name.
 const BITS: u64 = 10;
-/// Bits of a block, and those of them that a name sets.
+/// Bits of a block, and how many of them a name sets.
 const BLOCK: u64 = 512;
 const PROBES: u32 = 6;
-/// Names that a filter is made for, at least.
+/// Names that a part is sized for, at least.
 const ROOM_MIN: u64 = 4096;
-/// A filter is made anew when so many names went, and at least a part of those that are there.
+/// The filter is rebuilt after this many removals, and at least this fraction of the names.
 const GONE_MIN: u64 = 4096;
 const GONE_PART: u64 = 4;
 
 type Block = [u64; (BLOCK / 64) as usize];
 
-/// Filters, the newest last.
+/// The parts, the newest last.
 #[derive(Default)]
 pub(super) struct Filter {
     parts: Vec<Part>,
     hasher: RandomState,
-    /// The cookie behind which names are missing still; `None`: all are in it.
+    /// Names with cookies above this one are not in the filter yet; `None`: the filter is complete.
     missing_behind: Option<u64>,
     gone: u64,
 }
@@ -46,15 +48,15 @@ impl Part {
         }
     }
 
-    /// The block of a hash.
+    /// The index of the block of a hash.
     fn place(&self, hash: u64) -> usize {
         ((u128::from(hash) * self.blocks.len() as u128) >> 64) as usize
     }
 }
 
-/// The bits of a hash in its block: words and masks.
+/// The bits of a hash in its block, as words and masks.
 fn bits(hash: u64) -> impl Iterator<Item = (usize, u64)> {
-    // The block was chosen by the upper bits.
+    // The upper bits of the hash select the block.
     let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     (0..PROBES).map(move |probe| {
         let bit = (mixed >> (probe * BLOCK.ilog2())) % BLOCK;
@@ -63,7 +65,7 @@ fn bits(hash: u64) -> impl Iterator<Item = (usize, u64)> {
 }
 
 impl Filter {
-    /// One that knows no name yet, of so many that there are.
+    /// An empty filter for a directory of this many names.
     pub(super) fn new(names: u64) -> Self {
         Self {
             parts: vec![Part::new(names.max(ROOM_MIN))],
@@ -72,7 +74,7 @@ impl Filter {
         }
     }
 
-    /// There is this name from now on.
+    /// Adds a name.
     pub(super) fn add(&mut self, name: &[u8]) {
         let hash = self.hasher.hash_one(name);
         if self.parts.last().is_none_or(|part| part.names >= part.room) {
@@ -88,13 +90,13 @@ impl Filter {
         }
     }
 
-    /// A name went, of a directory that has so many now. False: it is better made anew.
+    /// Counts a removed name; `names` are left. False: the filter has to be rebuilt.
     pub(super) fn remove(&mut self, names: u64) -> bool {
         self.gone += 1;
         self.gone <= GONE_MIN.max(names / GONE_PART)
     }
 
-    /// Is it certain that there is no such name?
+    /// Is the name certainly absent?
     pub(super) fn excludes(&self, name: &[u8]) -> bool {
         if self.missing_behind.is_some() {
             return false;
@@ -106,17 +108,17 @@ impl Filter {
         })
     }
 
-    /// Behind which cookie are names missing?
+    /// The cookie behind which names are missing in the filter; `None`: complete.
     pub(super) fn missing_behind(&self) -> Option<u64> {
         self.missing_behind
     }
 
-    /// All names up to this cookie are in it; `None`: all.
+    /// Notes that all names up to this cookie were added; `None`: all names.
     pub(super) fn reaches(&mut self, cookie: Option<u64>) {
         self.missing_behind = cookie;
     }
 
-    /// What it takes.
+    /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         let blocks = self.parts.iter().map(|part| part.blocks.len());
         blocks.sum::<usize>() * size_of::<Block>()
@@ -143,7 +145,7 @@ mod tests {
         let strangers = 100_000..200_000;
         let taken = strangers.filter(|&number| !filter.excludes(&name(number)));
         let taken = taken.count();
-        // Five parts of one in a hundred each, or less.
+        // A false-positive rate of at most one percent in each of the five parts, and a margin.
         assert!(taken < 10_000, "{taken} of 100,000 strangers");
         assert!(filter.bytes() * 8 < 50_000 * 20, "{} bytes", filter.bytes());
     }

@@ -1,57 +1,56 @@
-//! Names that come from the store.
+//! Names on their way from the store into a directory.
 
-use holdfast_dirindex::{Catalog, NewName};
+use holdfast_dirindex::DirIndex;
 
 use super::refused;
 use crate::store::NameRun;
 use crate::types::{FileType, Ino, Result};
 
-/// A store that says how many names it has is believed up to so many times those that it gave.
+/// The store's count of names is trusted up to this multiple of the names that it has returned.
 const TRUST: usize = 128;
 
-/// Names on their way from the store into a directory.
+/// The names loaded so far.
 pub(crate) struct Loaded {
-    pub(super) names: Catalog,
-    /// Of all of them.
+    pub(super) names: DirIndex,
+    /// Bytes of all names.
     bytes: usize,
 }
 
 impl Loaded {
     pub(crate) fn new() -> Self {
         Self {
-            names: Catalog::new(),
+            names: DirIndex::new(),
             bytes: 0,
         }
     }
 
-    /// Adds names; cookies must arrive in ascending order. `expected`: how many there will be in all,
-    /// as the store says; room is made for as many of them as those make likely that came.
+    /// Adds names; cookies must arrive in ascending order. `expected`: the store's count of all
+    /// names. Memory is reserved for them as far as the names that arrived make the count
+    /// plausible.
     ///
     /// # Errors
-    /// `EUCLEAN` if they do not, for a name that is there twice or is none, and for a number
-    /// that no inode has; `ENOSPC` when a directory cannot hold more names.
+    /// `EUCLEAN` for cookies out of order, for a duplicate or empty name, and for an invalid inode
+    /// number. `ENOSPC` when a directory cannot hold more names.
     pub(crate) fn add(&mut self, run: &NameRun, expected: u64) -> Result<()> {
         self.bytes += run.name_bytes();
         let mut names = self.names.lock();
         let likely = (names.len() as usize + run.len()).saturating_mul(TRUST);
         names.reserve(likely.min(usize::try_from(expected).unwrap_or(likely)));
-        let new = run.iter().map(|entry| NewName {
-            key: entry.name,
-            order: entry.cookie,
-            value: entry.ino.0,
-            tag: entry.kind.dirent_type(),
-        });
-        names.insert_all(new).map_err(refused)
+        run.iter().try_for_each(|entry| {
+            let kind = entry.kind.dirent_type();
+            let inserted = names.insert(entry.name, entry.cookie, entry.ino.0, kind);
+            inserted.map_err(refused)
+        })
     }
 
-    /// New names get this cookie or greater ones.
+    /// New names will get this cookie or greater ones.
     ///
     /// # Errors
     /// `EUCLEAN` if no cookie can be that great.
     pub(crate) fn go_on_at(&self, next_cookie: u64) -> Result<()> {
         let mut names = self.names.lock();
         if next_cookie > names.last_order() + 1 {
-            // A catalog remembers the order of a name that came and went; no name is like this one.
+            // A catalog remembers the order of a removed name; no real name is `.`.
             let (name, kind) = (b".", FileType::Directory.dirent_type());
             names
                 .insert(name, next_cookie - 1, Ino::ROOT.0, kind)

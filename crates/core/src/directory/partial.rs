@@ -1,12 +1,12 @@
-//! What is known of a directory that is not in memory as a whole.
+//! The known names of a directory that is not in memory as a whole.
 //!
-//! Names that were used lately, and names that were asked for and are not there, lie in two generations of a hash map: when the
-//! younger one is full the older one goes, but for names in it that were used since.
+//! Recently used names, and names that were found to be absent, are kept in two generations of a
+//! hash map. When the younger one is full, the older one is dropped, except for names used since.
 //!
-//! *Invariants.* What is known is what the store says once the names are unlocked. It changes only while they are locked: so
-//! no absence outlives the creation of the name.
+//! *Invariants.* Each known entry is what the store returns once the names are unlocked. Entries
+//! change only with the names locked, so no known absence outlives the creation of the name.
 //!
-//! *Locking.* A leaf: nothing is waited for inside.
+//! *Locking.* The mutex is a leaf lock.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -16,29 +16,29 @@ use super::Entry;
 use super::filter::Filter;
 use crate::store::NameRun;
 
-/// Names that are kept at least: more than one operation is about.
+/// Names kept at least: more than one operation pins.
 const ROOM_MIN: usize = 64;
-/// So many bytes of a filter count as a name.
+/// This many bytes of a filter count as a name.
 const NAME_BYTES: usize = 64;
 
-/// What is known of a name.
+/// The result of a lookup in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// It leads here.
+    /// The name has this entry.
     Found(Entry),
-    /// It is not there.
-    Absent,
-    /// Nothing: the store has to be asked.
+    /// The name does not exist.
+    Negative,
+    /// Only the store can tell.
     Unknown,
 }
 
 impl From<Option<Entry>> for Known {
     fn from(entry: Option<Entry>) -> Self {
-        entry.map_or(Self::Absent, Self::Found)
+        entry.map_or(Self::Negative, Self::Found)
     }
 }
 
-/// A name that is known; no entry: it is not there.
+/// A known name; `entry` is `None` if it is absent.
 struct Slot {
     entry: Option<Entry>,
     used: bool,
@@ -46,7 +46,7 @@ struct Slot {
 
 type Generation = HashMap<Box<[u8]>, Slot, RandomState>;
 
-/// What is known of the names of one directory.
+/// The known names of one directory.
 #[derive(Default)]
 pub(crate) struct Partial(Mutex<KnownNames>);
 
@@ -56,32 +56,33 @@ impl Partial {
     }
 }
 
-/// The same, locked.
+/// The contents of a [`Partial`].
 #[derive(Default)]
 pub(super) struct KnownNames {
     young: Generation,
     old: Generation,
     /// Names that may be kept.
     room: usize,
-    /// Names of the directory, in memory and in the store.
+    /// Number of names of the directory, in memory or not.
     pub(super) names: u32,
-    /// Above all cookies that names have or had.
+    /// Greater than every cookie ever given.
     pub(super) next_cookie: u64,
-    /// How often the names were locked for a change.
+    /// Number of changes: times that the names were locked for one.
     pub(super) changes: u64,
-    /// Names that the store was asked for since the directory is partial.
+    /// Number of names that the store was asked for since the directory became partial.
     pub(super) asked: u64,
-    /// Names in memory that were counted.
+    /// Value of `held()` when it was last reported to the memory budget.
     pub(super) counted: i64,
-    /// All names, and some that went; made when a name is first asked for in vain.
+    /// Created when a lookup of an absent name first reaches the store.
     filter: Option<Filter>,
 }
 
 impl KnownNames {
-    /// Begins anew, of a directory of so many names; with a filter that has them all, if there is one.
+    /// Starts over, for a directory of this many names; `filter` holds all of them.
     pub(super) fn begin(&mut self, names: u32, next_cookie: u64, filter: Option<Filter>) {
         let (counted, room) = (self.counted, self.room);
-        // While the directory was in memory as a whole nobody counted: what was asked before is not to be believed.
+        // Changes made while all names were in memory were not counted, so a lookup in the store
+        // that began before must fail its check.
         let changes = self.changes + 1;
         *self = Self {
             names,
@@ -94,7 +95,7 @@ impl KnownNames {
         };
     }
 
-    /// What is known of a name, for a reader.
+    /// Looks up a name for a reader.
     pub(super) fn look(&mut self, name: &[u8]) -> Known {
         let slot = match self.young.get_mut(name) {
             Some(slot) => Some(slot),
@@ -105,12 +106,13 @@ impl KnownNames {
                 slot.used = true;
                 slot.entry.into()
             }
-            None if self.filter.as_ref().is_some_and(|it| it.excludes(name)) => Known::Absent,
+            None if self.filter.as_ref().is_some_and(|it| it.excludes(name)) => Known::Negative,
             None => Known::Unknown,
         }
     }
 
-    /// As [`look`](Self::look), for a name that is changed next: it stays until then.
+    /// As [`look`](Self::look), for a name that is changed next: moves the entry to the young
+    /// generation, so that it stays for the operation.
     pub(super) fn hold(&mut self, name: &[u8]) -> Known {
         let known = self.look(name);
         if let Some((name, slot)) = self.old.remove_entry(name) {
@@ -119,13 +121,13 @@ impl KnownNames {
         known
     }
 
-    /// The entry of a name, if one is known.
+    /// The entry of a name, if it is known and present.
     pub(super) fn entry(&self, name: &[u8]) -> Option<Entry> {
         let slot = self.young.get(name).or_else(|| self.old.get(name));
         slot?.entry
     }
 
-    /// From now on a name leads here, or (`None`) is not there. The names of the directory are locked.
+    /// Sets the entry of a name; `None`: absent. The caller holds the lock of the names.
     pub(super) fn put(&mut self, name: &[u8], entry: Option<Entry>) {
         if let Some(slot) = self.young.get_mut(name) {
             slot.entry = entry;
@@ -144,7 +146,7 @@ impl KnownNames {
         }
         let next = std::mem::take(&mut self.young);
         let gone = std::mem::replace(&mut self.old, next);
-        // Not all, or the next one would find no room either.
+        // At most a quarter of the room, so that the young generation is not full again at once.
         let stay = gone.into_iter().filter(|(_, slot)| slot.used);
         self.young.extend(stay.take(room / 4).map(|(name, slot)| {
             let entry = slot.entry;
@@ -152,28 +154,30 @@ impl KnownNames {
         }));
     }
 
-    /// There is a name that was not there.
+    /// Adds a new name to the filter.
     pub(super) fn appears(&mut self, name: &[u8]) {
         if let Some(filter) = &mut self.filter {
             filter.add(name);
         }
     }
 
-    /// A name is not there any more.
+    /// Counts a removed name in the filter.
     pub(super) fn disappears(&mut self) {
         let names = u64::from(self.names);
-        // It is filled again by those that ask in vain.
+        // The next lookups of absent names fill a new one.
         self.filter.take_if(|filter| !filter.remove(names));
     }
 
-    /// Somebody asked the store in vain: the cookie behind which it is to be asked for names that the filter misses.
+    /// For a lookup that found a name absent in the store: the cookie behind which the filter lacks
+    /// names.
     pub(super) fn filter_misses(&mut self) -> Option<u64> {
         let names = u64::from(self.names);
         let filter = self.filter.get_or_insert_with(|| Filter::new(names));
         filter.missing_behind()
     }
 
-    /// These are the names behind [that cookie](Self::filter_misses); none: there are no more.
+    /// Adds the names behind [that cookie](Self::filter_misses) to the filter; an empty run
+    /// completes it.
     pub(super) fn fill_filter(&mut self, run: &NameRun) {
         if let Some(filter) = &mut self.filter {
             run.iter().for_each(|entry| filter.add(entry.name));
@@ -181,12 +185,12 @@ impl KnownNames {
         }
     }
 
-    /// So many names may be kept from now on.
+    /// Sets how many names may be kept.
     pub(super) fn set_room(&mut self, room: usize) {
         self.room = room;
     }
 
-    /// Names in memory, and what the filter takes in names.
+    /// Names in memory, plus the filter's memory in names.
     pub(super) fn held(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, Filter::bytes);
         self.young.len() + self.old.len() + filter / NAME_BYTES
@@ -226,7 +230,7 @@ mod tests {
         known.begin(5, 8, None);
         for number in 0..20_000 {
             known.put(&name(number), entry(number).filter(|_| number % 3 > 0));
-            assert_eq!(known.look(&name(0)), Known::Absent, "after {number}");
+            assert_eq!(known.look(&name(0)), Known::Negative, "after {number}");
             if number > 0 {
                 assert_eq!(known.look(&name(1)), entry(1).into(), "after {number}");
             }
@@ -267,7 +271,7 @@ mod tests {
             known.fill_filter(&run);
             asked += 1;
         }
-        assert_eq!((asked, known.look(b"none")), (4, Known::Absent));
+        assert_eq!((asked, known.look(b"none")), (4, Known::Negative));
         for number in (0..300).chain([1000, 1100, 1200, 1300]) {
             assert_eq!(known.look(&name(number)), Known::Unknown, "{number}");
         }
@@ -282,7 +286,7 @@ mod tests {
         let mut known = KnownNames::default();
         known.put(b"a", entry(1));
         known.put(b"a", None);
-        assert_eq!(known.look(b"a"), Known::Absent);
+        assert_eq!(known.look(b"a"), Known::Negative);
         known.put(b"a", entry(2));
         assert_eq!(known.look(b"a"), entry(2).into());
         known.begin(0, 3, None);

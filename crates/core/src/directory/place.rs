@@ -1,52 +1,57 @@
-//! Where the names of a locked directory are, and what becomes known of them singly.
+//! The place of the names of a locked directory, and its known names.
 
 use super::filter::Filter;
-use super::{Entry, Known, Loaded, Names, Place};
+use super::{Entry, Known, Loaded, Names, Residency};
 use crate::store::NameRun;
 
 impl Names<'_> {
-    /// Where the names are. All are locked.
-    pub(crate) fn place(&self) -> Place {
+    /// The place of the names.
+    pub(crate) fn place(&self) -> Residency {
         self.dir.place()
     }
 
-    /// Takes in all names that the store holds: readers see them at once. All are locked.
+    /// Installs all names, loaded from the store; readers see them from now on.
     pub(crate) fn complete(&mut self, loaded: Loaded) {
         self.writer.adopt(loaded.names);
-        // Fewer came than were expected.
+        // Fewer names may have arrived than memory was reserved for.
         self.writer.shrink();
-        self.dir.state.set(Place::Whole);
+        self.dir.state.set(Residency::Whole);
         if let Some(partial) = self.dir.partial.get() {
             partial.lock().begin(0, 0, None);
         }
         self.partial = None;
     }
 
-    /// All names that the store told are there. `dated`: for a time. All are locked.
+    /// Marks the catalog as holding all names of the store. `dated`: only until they have to be
+    /// revalidated.
     pub(crate) fn become_whole(&mut self, dated: bool) {
-        let place = if dated { Place::Dated } else { Place::Whole };
+        let place = if dated {
+            Residency::Dated
+        } else {
+            Residency::Whole
+        };
         if self.dir.place() != place {
             self.dir.state.set(place);
         }
     }
 
-    /// From now on the names are not in memory as a whole. There are so many, all with cookies below this one. All are
-    /// locked.
+    /// Drops the catalog: the names are no longer in memory as a whole. There are `names`, with
+    /// cookies below `next_cookie`.
     pub(crate) fn become_partial(&mut self, names: u32, next_cookie: u64) {
         let dir = self.dir;
         let partial = dir.partial.get_or_init(Box::default);
         let filter = self.filter();
         partial.lock().begin(names, next_cookie, filter);
-        dir.state.set(Place::Partial);
+        dir.state.set(Residency::Partial);
         self.partial = Some(partial);
         self.writer.clear();
     }
 
-    /// Lets go of the names without removing them. If a store has them (`stored`), they can be loaded again; else nobody
-    /// will look into the directory. All are locked.
+    /// Drops the names from memory. `stored`: the store has them, and they can be loaded again.
+    /// Otherwise the directory is never used again.
     pub(crate) fn forget(&mut self, stored: bool) {
         if stored {
-            self.dir.state.set(Place::Unloaded);
+            self.dir.state.set(Residency::Unloaded);
             if let Some(partial) = self.dir.partial.get() {
                 partial.lock().begin(0, 0, None);
             }
@@ -55,7 +60,7 @@ impl Names<'_> {
         self.partial = None;
     }
 
-    /// A filter of the names that are in the catalog, if any are.
+    /// A filter of the names in the catalog, unless that is empty.
     fn filter(&self) -> Option<Filter> {
         if self.writer.is_empty() {
             return None;
@@ -66,15 +71,15 @@ impl Names<'_> {
         Some(filter)
     }
 
-    /// Begins to be a change of names that are not in memory as a whole: what was read of them in the store before is out
-    /// of date.
+    /// Counts a change of names that are not all in memory: a concurrent read of the store is stale
+    /// from now on.
     pub(crate) fn begin_change(&mut self) {
         if let Some(partial) = self.partial {
             partial.lock().changes += 1;
         }
     }
 
-    /// How many [changes](Self::begin_change) began so far.
+    /// Number of [changes](Self::begin_change) begun so far.
     pub(crate) fn changes(&self) -> u64 {
         match self.partial {
             Some(partial) => partial.lock().changes,
@@ -82,7 +87,7 @@ impl Names<'_> {
         }
     }
 
-    /// What is known of a name; if anything is, it stays while as much is done as one operation does.
+    /// Looks up a name; a known entry stays for the rest of the operation.
     pub(crate) fn hold(&mut self, name: &[u8]) -> Known {
         match self.partial {
             Some(partial) => partial.lock().hold(name),
@@ -90,7 +95,7 @@ impl Names<'_> {
         }
     }
 
-    /// The store was asked for a name, and says so. `room`: names that may be kept of this directory.
+    /// Records the store's answer for a name. `room`: names that may be kept of this directory.
     pub(crate) fn learn(&mut self, name: &[u8], entry: Option<Entry>, room: usize) {
         if let Some(partial) = self.partial {
             let mut known = partial.lock();
@@ -100,7 +105,8 @@ impl Names<'_> {
         }
     }
 
-    /// The store was asked for these names in a run. `room`: names that may be kept of this directory.
+    /// Records a run of names read from the store. `room`: names that may be kept of this
+    /// directory.
     pub(crate) fn learn_all(&mut self, run: &NameRun, room: usize) {
         if let Some(partial) = self.partial {
             let mut known = partial.lock();
@@ -117,8 +123,8 @@ impl Names<'_> {
         }
     }
 
-    /// The cookie behind which the store is to be asked for names, because one was [learnt](Self::learn) to be
-    /// absent that could have been known to be.
+    /// After a [recorded](Self::learn) absence: the cookie behind which the filter lacks names, to
+    /// be read from the store.
     pub(crate) fn filter_misses(&mut self) -> Option<u64> {
         match self.partial {
             Some(partial) => partial.lock().filter_misses(),
@@ -126,14 +132,14 @@ impl Names<'_> {
         }
     }
 
-    /// These are the names behind [that cookie](Self::filter_misses).
+    /// Adds the names behind [that cookie](Self::filter_misses) to the filter.
     pub(crate) fn fill_filter(&mut self, run: &NameRun) {
         if let Some(partial) = self.partial {
             partial.lock().fill_filter(run);
         }
     }
 
-    /// For how many names the store was asked since they are not in memory as a whole.
+    /// Number of names that the store was asked for since the directory became partial.
     pub(crate) fn asked(&self) -> u64 {
         match self.partial {
             Some(partial) => partial.lock().asked,
@@ -141,7 +147,7 @@ impl Names<'_> {
         }
     }
 
-    /// By how much the names that are known singly became more since this was asked last.
+    /// Growth of the known names since the last call, for the memory budget.
     pub(crate) fn recount(&mut self) -> i64 {
         self.dir.partial.get().map_or(0, |partial| {
             let mut known = partial.lock();
@@ -150,8 +156,8 @@ impl Names<'_> {
         })
     }
 
-    /// Of so many names that came to a directory, those that are counted one by one: names that are known singly are
-    /// [counted](Self::recount) otherwise.
+    /// The part of `names` new names that the caller has to count: none if they are known names,
+    /// which [`recount`](Self::recount) reports.
     pub(crate) fn counts(&self, names: i64) -> i64 {
         match self.partial {
             Some(_) => 0,

@@ -1,82 +1,83 @@
-//! Where the names of a directory are: one word, which readers without locks compare.
+//! The place of the names of a directory: one word that lockless readers compare.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// Where the names of a directory are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In the store alone.
+pub(crate) enum Residency {
+    /// Only in the store.
     Unloaded,
-    /// All of them in memory: what is not there does not exist.
+    /// All in memory: a name that is not there does not exist.
     Whole,
-    /// Some of them in memory: of the others the store knows.
+    /// Some in memory; only the store knows the others.
     Partial,
-    /// All of them in memory, as they were when the store was asked last. Others change it: they are believed only while that
+    /// All in memory, as of the last read of a store that others change. Valid only while that
     /// answer [holds](crate::shared).
     Dated,
 }
 
-const PLACE_BITS: u32 = 0b11;
+const RESIDENCY_BITS: u32 = 0b11;
 const WHOLE: u32 = 0b01;
 const PARTIAL: u32 = 0b10;
 const DATED: u32 = 0b11;
 const DEAD: u32 = 0b100;
-/// Above the bits is the number of changes of the place.
+/// The bits from here on count the changes of the place.
 const GENERATION: u32 = 0b1000;
 
-/// The word as it was at one moment.
+/// The word at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen(u32);
 
 impl Seen {
-    /// The place of the names at that moment.
-    pub(crate) fn place(self) -> Place {
-        match self.0 & PLACE_BITS {
-            WHOLE => Place::Whole,
-            PARTIAL => Place::Partial,
-            DATED => Place::Dated,
-            _ => Place::Unloaded,
+    /// The place at that moment.
+    pub(crate) fn place(self) -> Residency {
+        match self.0 & RESIDENCY_BITS {
+            WHOLE => Residency::Whole,
+            PARTIAL => Residency::Partial,
+            DATED => Residency::Dated,
+            _ => Residency::Unloaded,
         }
     }
 }
 
-/// The word: place of the names, whether the directory was removed, and a generation.
+/// The place of the names, whether the directory was removed, and a generation.
 ///
-/// The place changes before the names leave memory, and after they came. A reader that looked for a name in the catalog and
-/// found none believes the absence only if the word says [`Place::Whole`] and was the same before.
+/// The place changes before names leave memory, and after they arrived. A reader that missed a name
+/// in the catalog may report it absent only if the word says [`Residency::Whole`] and is the same
+/// before and after the search.
 #[derive(Debug)]
 pub(super) struct State(AtomicU32);
 
 impl State {
-    pub(super) fn new(place: Place) -> Self {
+    pub(super) fn new(place: Residency) -> Self {
         Self(AtomicU32::new(bits(place)))
     }
 
     #[inline]
     pub(super) fn see(&self) -> Seen {
-        // Acquire pairs with the release in `set`: all names that came before are seen.
+        // Acquire pairs with the release in `set`: the reader sees all names that arrived before.
         Seen(self.0.load(Ordering::Acquire) & !DEAD)
     }
 
-    /// Did the place not change since?
+    /// Is the place unchanged since `seen`?
     #[inline]
     pub(super) fn is_still(&self, seen: Seen) -> bool {
-        // Loads of the catalog come before that of the word: a reader that missed a name because the catalog was swapped
-        // sees the word that was stored before the swap.
+        // Orders the loads of the catalog before this load. A reader that missed a name because the
+        // catalog was swapped sees the word stored before the swap.
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) & !DEAD == seen.0
     }
 
-    /// Changes the place. The names are locked.
-    pub(super) fn set(&self, place: Place) {
+    /// Sets the place. The caller holds the lock of the names.
+    pub(super) fn set(&self, place: Residency) {
         let word = self.0.load(Ordering::Relaxed);
-        let next = (word & !PLACE_BITS | bits(place)).wrapping_add(GENERATION);
+        let next = (word & !RESIDENCY_BITS | bits(place)).wrapping_add(GENERATION);
         self.0.store(next, Ordering::Release);
-        // The word comes before the stores that take names out.
+        // Orders this store before the stores that remove names.
         fence(Ordering::SeqCst);
     }
 
-    /// The directory was removed. The names are locked.
+    /// Marks the directory as removed. The caller holds the lock of the names.
     pub(super) fn free(&self) {
         self.0.fetch_or(DEAD, Ordering::Release);
     }
@@ -86,12 +87,12 @@ impl State {
     }
 }
 
-fn bits(place: Place) -> u32 {
+fn bits(place: Residency) -> u32 {
     match place {
-        Place::Unloaded => 0,
-        Place::Whole => WHOLE,
-        Place::Partial => PARTIAL,
-        Place::Dated => DATED,
+        Residency::Unloaded => 0,
+        Residency::Whole => WHOLE,
+        Residency::Partial => PARTIAL,
+        Residency::Dated => DATED,
     }
 }
 
@@ -101,17 +102,17 @@ mod tests {
 
     #[test]
     fn a_place_that_came_back_is_not_the_one_that_was_seen() {
-        let state = State::new(Place::Whole);
+        let state = State::new(Residency::Whole);
         let seen = state.see();
-        assert!(state.is_still(seen) && seen.place() == Place::Whole);
-        state.set(Place::Partial);
-        assert!(!state.is_still(seen) && state.see().place() == Place::Partial);
-        state.set(Place::Whole);
-        assert!(!state.is_still(seen) && state.see().place() == Place::Whole);
+        assert!(state.is_still(seen) && seen.place() == Residency::Whole);
+        state.set(Residency::Partial);
+        assert!(!state.is_still(seen) && state.see().place() == Residency::Partial);
+        state.set(Residency::Whole);
+        assert!(!state.is_still(seen) && state.see().place() == Residency::Whole);
         let seen = state.see();
         state.free();
         assert!(state.is_dead() && state.is_still(seen));
-        state.set(Place::Unloaded);
-        assert!(state.is_dead() && state.see().place() == Place::Unloaded);
+        state.set(Residency::Unloaded);
+        assert!(state.is_dead() && state.see().place() == Residency::Unloaded);
     }
 }

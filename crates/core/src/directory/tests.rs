@@ -1,15 +1,11 @@
-//! What changes of names leave behind.
+//! Effects of changes on the names of a directory.
 
 use super::*;
-use crate::inode::{Content, DirectoryBody, Extension, Known, Meta, Object};
+use crate::inode::{Content, ContentState, DirectoryBody, Extension, Meta, Object};
 use crate::store::NameRun;
 use crate::types::{Caller, OpenFlags, Result, Time};
 use crate::{FileSystem, MemoryLimits, Options};
 use std::sync::atomic::AtomicU64;
-
-fn name(number: u16) -> Vec<u8> {
-    format!("name-{number}").into_bytes()
-}
 
 fn inode(complete: bool) -> Object {
     let meta = Meta::new(0o755, 0, 0, Time(5));
@@ -19,7 +15,7 @@ fn inode(complete: bool) -> Object {
     };
     let content = Content::Directory(body);
     let extension = Extension::of(content, None);
-    Object::new(1, FileType::Directory, &meta, extension, Known::All)
+    Object::new(1, FileType::Directory, &meta, extension, ContentState::All)
 }
 
 fn load(loaded: &mut Loaded, name: &[u8], cookie: u64, ino: u64) -> Result<()> {
@@ -37,30 +33,6 @@ fn add(names: &mut Names<'_>, name: &[u8], ino: u64) -> u64 {
 }
 
 #[test]
-fn cookies_grow_and_survive_the_closing_of_gaps() {
-    let inode = inode(true);
-    let dir = &inode.directory().unwrap().names;
-    let mut names = dir.write();
-    for number in 0..1000 {
-        add(&mut names, &name(number), u64::from(number) + 2);
-    }
-    let kept = names.get(&name(999)).unwrap();
-    for number in 0..999 {
-        assert!(names.remove(&name(number)).is_some());
-    }
-    assert_eq!(names.get(&name(999)), Some(kept));
-    let seen = dir.with_cookie(kept.cookie, |bytes, entry| (bytes.to_vec(), entry.ino));
-    assert_eq!(seen, Some((name(999), Ino(1001))));
-    let fresh = add(&mut names, b"fresh", 5);
-    assert!(fresh > kept.cookie);
-    names.remove(&name(999));
-    names.remove(b"fresh");
-    assert!(names.is_empty());
-    assert!(add(&mut names, b"again", 6) > fresh);
-    assert_eq!(dir.find(b"again").unwrap().kind, FileType::Fifo);
-}
-
-#[test]
 fn what_no_store_may_say_is_corruption() {
     let mut loaded = Loaded::new();
     load(&mut loaded, b"a", 10, 9).unwrap();
@@ -72,22 +44,6 @@ fn what_no_store_may_say_is_corruption() {
 }
 
 #[test]
-fn a_directory_is_searched_only_once_all_names_are_there() {
-    let inode = inode(false);
-    let dir = &inode.directory().unwrap().names;
-    let mut loaded = Loaded::new();
-    load(&mut loaded, b"a", 10, 9).unwrap();
-    assert_eq!(
-        (dir.place(), dir.look(b"b")),
-        (Place::Unloaded, super::Known::Unknown)
-    );
-    dir.write().complete(loaded);
-    assert!(dir.place() == Place::Whole && dir.find(b"a").is_some());
-    assert_eq!(dir.look(b"b"), super::Known::Absent);
-    assert_eq!(dir.last_cookie(), 10);
-}
-
-#[test]
 fn a_name_that_left_memory_is_not_taken_for_absent() {
     let inode = inode(true);
     let dir = &inode.directory().unwrap().names;
@@ -95,10 +51,10 @@ fn a_name_that_left_memory_is_not_taken_for_absent() {
     let cookie = add(&mut names, b"a", 9);
     let seen = dir.see();
     names.become_partial(1, cookie + 1);
-    assert!(!dir.is_still(seen) && dir.place() == Place::Partial);
-    assert_eq!((dir.look(b"a"), names.len()), (super::Known::Unknown, 1));
-    assert_eq!((dir.in_catalog(), dir.last_cookie()), (0, cookie));
-    // The filter.
+    assert!(!dir.is_still(seen) && dir.place() == Residency::Partial);
+    assert_eq!((dir.look(b"a"), names.len()), (Known::Unknown, 1));
+    assert_eq!((dir.cached(), dir.last_cookie()), (0, cookie));
+    // The filter's share.
     let filter = names.recount();
     let changes = names.changes();
     names.begin_change();
@@ -107,8 +63,8 @@ fn a_name_that_left_memory_is_not_taken_for_absent() {
     names.learn(b"a", Some(entry), 100);
     names.learn(b"b", None, 100);
     assert_eq!((names.asked(), names.recount(), names.recount()), (2, 2, 0));
-    assert_eq!(dir.look(b"a"), super::Known::Found(entry));
-    assert_eq!(dir.look(b"b"), super::Known::Absent);
+    assert_eq!(dir.look(b"a"), Known::Found(entry));
+    assert_eq!(dir.look(b"b"), Known::Negative);
     assert!(add(&mut names, b"b", 10) > cookie);
     assert_eq!(names.len(), 2);
     drop(names);
@@ -117,11 +73,11 @@ fn a_name_that_left_memory_is_not_taken_for_absent() {
     let mut names = dir.write();
     names.complete(loaded);
     assert_eq!((names.len(), names.recount()), (1, -2 - filter));
-    assert_eq!(dir.look(b"b"), super::Known::Absent);
+    assert_eq!(dir.look(b"b"), Known::Negative);
     names.forget(true);
     assert_eq!(
         (dir.place(), dir.look(b"b")),
-        (Place::Unloaded, super::Known::Unknown)
+        (Residency::Unloaded, Known::Unknown)
     );
 }
 

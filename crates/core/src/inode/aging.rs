@@ -1,23 +1,26 @@
-//! How often an inode and its content are used, as far as reclaim has to know.
+//! Reference bits of an inode and its content, for reclaim.
 //!
-//! A use writes nothing, unless reclaim has looked since: the mark says *idle*, is set by reclaim, and is cleared by the first
-//! use in a later *epoch*. Uses in an epoch and the next are one use, however long they go on: a program that stats, opens and reads a
-//! file has seen it once, and so has one that looks for one name of a directory after the other. While that goes on nothing is taken from probation.
-//! What was read ahead is not used yet: its first use is the first.
+//! A use writes nothing unless reclaim has scanned the inode since the last one: a scan sets the
+//! *idle* mark, and the first use in a later *epoch* clears it. Uses in one epoch and the next
+//! count as one. So a program that stats, opens and reads a file uses it once, as does one that
+//! looks up many names of one directory. While such a burst lasts, the inode is not evicted from
+//! probation. An inode that was read ahead is unused until its first use.
 //!
-//! What comes is on *probation*, and idle: what is not used again goes at the first look. What is used again becomes part of the *main* set at
-//! that look, where looks come only as the rest gets short. The content of a small file has marks of its own: it may go while the inode stays, and
-//! comes later than that. To ask for attributes is no use of it; to open the file is.
+//! A new inode is on *probation*, and idle: if it is not used again, the first scan evicts it. If
+//! it is, that scan moves it to the *main* set, which is scanned only when probation gets short.
+//! The content of a small file has marks of its own: it may be evicted while the inode stays, and
+//! comes later than the inode. Reading attributes does not use the content; opening the file does.
 //!
-//! *Invariants.* Over a store that pins everything all marks are zero, so that nothing is ever written. *Main* is set by a look
-//! alone, and never cleared, but for content that goes. A look and a use that meet may lose either, no more.
+//! *Invariants.* Over a store that pins everything all marks stay zero and are never written. Only
+//! a scan sets *main*; only the eviction of content clears it. A scan and a concurrent use may lose
+//! one of both updates.
 
 use holdfast_cache::Set;
 use holdfast_sync::ShardedCounter;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use super::Object;
-use super::marks::AHEAD;
+use super::marks::READAHEAD;
 
 const IDLE: u8 = 1;
 const MAIN: u8 = 1 << 1;
@@ -49,36 +52,38 @@ impl Part {
     }
 }
 
-/// What comes of a look.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// It is in the other set.
+pub(crate) enum Scanned {
+    /// In the other set.
     Passed,
-    /// It was used, and is in the main set from now on.
+    /// Used; moved to the main set.
     Promoted,
-    /// It was used, and stays there.
+    /// Used; stays in the main set.
     Stays,
-    /// It came, or was used, just now: that is no second use.
+    /// Loaded or used in this epoch or the last, which is no second use.
     Fresh,
-    /// It was not used.
+    /// Not used.
     Idle,
 }
 
-/// Logical time: it goes on when as much has come as a part of what there is, and after a second in which something is used.
+/// Logical time. An epoch ends when a fraction of the cached objects has been loaded, and after a
+/// second in which an object is used.
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
     now: AtomicU8,
     came: AtomicU64,
     /// The second in which the epoch began.
     began: AtomicU64,
-    /// How often something was used that had been read ahead, for the first time.
-    pub(crate) met: ShardedCounter,
+    /// Number of inodes that were read ahead and then used.
+    pub(crate) first_uses: ShardedCounter,
 }
 
-/// An epoch is as long as it takes until one in so many objects has come: a quarter of what is on probation, where that is a tenth.
+/// An epoch lasts until 1/`PART` of the cached objects has been loaded: a quarter of a probation
+/// set of a tenth.
 const PART: u64 = 40;
 
-/// By a clock that costs little.
+/// A coarse monotonic clock.
 fn seconds() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
     now.tv_sec.max(0).cast_unsigned()
@@ -89,14 +94,14 @@ impl Epochs {
         self.now.load(Relaxed) << EPOCH_SHIFT
     }
 
-    /// For marks that are kept elsewhere.
+    /// The epoch, for marks that are kept elsewhere.
     pub(crate) fn epoch(&self) -> u8 {
         self.now.load(Relaxed)
     }
 
-    /// So many objects have come, of so many that there are.
+    /// Counts `came` loaded objects, where `there` are cached.
     pub(crate) fn pass(&self, came: u64, there: u64) {
-        // Relaxed: guesses. Those that meet here have each added thousands.
+        // Relaxed: an estimate. Each caller adds thousands at once.
         let came = self.came.fetch_add(came, Relaxed) + came;
         if came > there / PART {
             self.came.store(0, Relaxed);
@@ -110,17 +115,17 @@ impl Epochs {
             .store(self.now.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// No epoch begins by the clock any more.
+    /// Stops the clock from beginning epochs.
     pub(crate) fn hold(&self) {
         self.began.store(u64::MAX / 2, Relaxed);
     }
 
-    /// How many epochs ago are these marks from? Sixteen are as none.
+    /// Age of these marks in epochs, modulo 16.
     fn since(&self, aging: u8) -> u8 {
         (self.now() >> EPOCH_SHIFT).wrapping_sub(aging >> EPOCH_SHIFT) & EPOCH_MAX
     }
 
-    /// Goes on if the epoch has lasted a second: twice, for what is used after that is used again.
+    /// After a second in one epoch, advances by two: a later use is then a second use.
     pub(crate) fn look_at_the_clock(&self) {
         let second = seconds();
         if self.began.load(Relaxed) + 1 < second {
@@ -131,29 +136,30 @@ impl Epochs {
 }
 
 impl Object {
-    /// It comes now. `again`: it went a while ago, and that was too early; so it counts as used.
+    /// Sets the marks of a new inode. `refaulted`: it was evicted too early a while ago, and so
+    /// counts as used.
     #[inline]
-    pub(crate) fn arrive(&self, epochs: &Epochs, again: bool) {
-        let idle = if again { 0 } else { IDLE };
-        // Nobody else knows of it yet.
+    pub(crate) fn mark_loaded(&self, epochs: &Epochs, refaulted: bool) {
+        let idle = if refaulted { 0 } else { IDLE };
+        // Relaxed: the inode is not published yet.
         self.front.aging.store(idle | epochs.now(), Relaxed);
     }
 
-    /// The content of a small file comes now, by itself or with what is written. `again`: as for the inode.
-    pub(crate) fn content_comes(&self, epochs: &Epochs, again: bool) {
-        let idle = if again { 0 } else { CONTENT_IDLE };
+    /// Sets the marks of content that is loaded or written. `refaulted`: as for the inode.
+    pub(crate) fn mark_content_loaded(&self, epochs: &Epochs, refaulted: bool) {
+        let idle = if refaulted { 0 } else { CONTENT_IDLE };
         let rest = IDLE | MAIN;
         let renewed = |aging| Some(aging & rest | idle | epochs.now());
         let _ = self.front.aging.fetch_update(Relaxed, Relaxed, renewed);
     }
 
-    /// It went, and has to prove itself again.
-    pub(crate) fn content_went(&self) {
+    /// Clears the marks of evicted content.
+    pub(crate) fn clear_content_marks(&self) {
         let marks = CONTENT_IDLE | CONTENT_MAIN;
         self.front.aging.fetch_and(!marks, Relaxed);
     }
 
-    /// It is used.
+    /// Marks the inode as used.
     #[inline(always)]
     pub(crate) fn touch(&self, epochs: &Epochs) {
         let aging = self.front.aging.load(Relaxed);
@@ -162,7 +168,7 @@ impl Object {
         }
     }
 
-    /// It is used, and so is its content.
+    /// Marks the inode and its content as used.
     #[inline]
     pub(crate) fn touch_with_content(&self, epochs: &Epochs) {
         let aging = self.front.aging.load(Relaxed);
@@ -173,9 +179,9 @@ impl Object {
 
     #[cold]
     fn touch_idle(&self, aging: u8, epochs: &Epochs, used: u8) {
-        if self.meet(epochs) {
+        if self.note_first_use(epochs) {
             match aging & IDLE {
-                // That it is idle was said for this.
+                // `ahead` set the idle mark only so that this path is taken.
                 0 => _ = self.exchange(aging, aging & !CONTENT_IDLE),
                 _ => self.renew(aging, epochs),
             }
@@ -196,20 +202,21 @@ impl Object {
         }
     }
 
-    /// Was it read ahead, and is this the first use of it? It is no longer unmet then.
+    /// Is this the first use of an inode that was read ahead? Clears the mark.
     #[inline]
-    pub(crate) fn meet(&self, epochs: &Epochs) -> bool {
-        let met = self.is_unmet() && self.front.marks.fetch_and(!AHEAD, Relaxed) & AHEAD != 0;
+    pub(crate) fn note_first_use(&self, epochs: &Epochs) -> bool {
+        let met = self.is_unused_readahead()
+            && self.front.marks.fetch_and(!READAHEAD, Relaxed) & READAHEAD != 0;
         if met {
-            epochs.met.add(1);
+            epochs.first_uses.add(1);
         }
         met
     }
 
-    /// Was it read ahead, and has nobody used it yet?
+    /// Was it read ahead, and not used since?
     #[inline]
-    pub(crate) fn is_unmet(&self) -> bool {
-        self.front.marks.load(Relaxed) & AHEAD != 0
+    pub(crate) fn is_unused_readahead(&self) -> bool {
+        self.front.marks.load(Relaxed) & READAHEAD != 0
     }
 
     fn renew(&self, aging: u8, epochs: &Epochs) {
@@ -217,7 +224,8 @@ impl Object {
         self.exchange(aging, marks | epochs.now());
     }
 
-    /// Changes the marks, unless somebody else does: reclaim counts those in the main set, so none may be lost that it set.
+    /// Replaces the marks unless they changed meanwhile: reclaim counts the inodes in the main set,
+    /// so a mark that it set must not be lost.
     fn exchange(&self, aging: u8, new: u8) -> bool {
         let aging = self
             .front
@@ -226,40 +234,45 @@ impl Object {
         aging.is_ok()
     }
 
-    /// Nobody has asked for it: it comes with others. To be said before anybody can find it.
-    pub(crate) fn ahead(&self) {
+    /// Marks an inode as read ahead. Called before the inode is published.
+    pub(crate) fn mark_readahead(&self) {
         let marks = self.front.marks.load(Relaxed);
-        self.front.marks.store(marks | AHEAD, Relaxed);
+        self.front.marks.store(marks | READAHEAD, Relaxed);
         let aging = self.front.aging.load(Relaxed);
         if aging & (IDLE | CONTENT_IDLE) == 0 {
-            // It went too early. Its first use looks at the marks all the same; it has no content yet.
+            // It was evicted too early and is not idle. An idle mark for content, which there is
+            // none of yet, makes its first use take the slow path.
             self.front.aging.store(aging | CONTENT_IDLE, Relaxed);
         }
     }
 
-    /// Reclaim looks whether this was used since it came, or since the last look.
-    pub(crate) fn look(&self, part: Part, set: Set, epochs: &Epochs) -> Look {
+    /// Scans the inode or its content: was it used since it was loaded, or since the last scan?
+    pub(crate) fn scan(&self, part: Part, set: Set, epochs: &Epochs) -> Scanned {
         let aging = self.front.aging.load(Relaxed);
         let (idle, main) = (part.idle(), part.main());
         let is_main = aging & main != 0;
         if is_main != (set == Set::Main) {
-            return Look::Passed;
+            return Scanned::Passed;
         }
         if aging & idle != 0 {
             let is_fresh = set == Set::Probation && epochs.since(aging) < 2;
-            return if is_fresh { Look::Fresh } else { Look::Idle };
+            return if is_fresh {
+                Scanned::Fresh
+            } else {
+                Scanned::Idle
+            };
         }
         let marks = aging & !(EPOCH_MAX << EPOCH_SHIFT);
         if !self.exchange(aging, marks | idle | main | epochs.now()) {
-            return Look::Fresh;
+            return Scanned::Fresh;
         }
         match is_main {
-            true => Look::Stays,
-            false => Look::Promoted,
+            true => Scanned::Stays,
+            false => Scanned::Promoted,
         }
     }
 
-    /// Is it in the main set?
+    /// Is the inode in the main set?
     #[inline]
     pub(crate) fn is_main(&self) -> bool {
         self.front.aging.load(Relaxed) & MAIN != 0
@@ -269,14 +282,14 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inode::{Known, Meta};
+    use crate::inode::{ContentState, Meta};
     use crate::types::{FileType, Time};
 
     fn object(epochs: &Epochs) -> Object {
         let meta = Meta::new(0o644, 0, 0, Time(0));
-        let object = Object::new(1, FileType::Regular, &meta, None, Known::All);
-        object.arrive(epochs, false);
-        object.content_comes(epochs, false);
+        let object = Object::new(1, FileType::Regular, &meta, None, ContentState::All);
+        object.mark_loaded(epochs, false);
+        object.mark_content_loaded(epochs, false);
         object
     }
 
@@ -292,73 +305,76 @@ mod tests {
         for _ in 0..6 {
             once.touch_with_content(&epochs);
             pass(&epochs, 1);
-            assert_eq!(once.look(Part::Inode, Set::Probation, &epochs), Look::Fresh);
+            assert_eq!(
+                once.scan(Part::Inode, Set::Probation, &epochs),
+                Scanned::Fresh
+            );
             once.touch_with_content(&epochs);
         }
         pass(&epochs, 2);
         for part in [Part::Inode, Part::Content] {
-            assert_eq!(once.look(part, Set::Main, &epochs), Look::Passed);
-            assert_eq!(once.look(part, Set::Probation, &epochs), Look::Idle);
+            assert_eq!(once.scan(part, Set::Main, &epochs), Scanned::Passed);
+            assert_eq!(once.scan(part, Set::Probation, &epochs), Scanned::Idle);
         }
     }
 
     #[test]
     fn what_is_used_again_survives_a_scan_of_each_part() {
         let epochs = Epochs::default();
-        let again = object(&epochs);
+        let used = object(&epochs);
         pass(&epochs, 2);
-        again.touch_with_content(&epochs);
+        used.touch_with_content(&epochs);
         for part in [Part::Inode, Part::Content] {
-            assert_eq!(again.look(part, Set::Probation, &epochs), Look::Promoted);
-            assert_eq!(again.look(part, Set::Probation, &epochs), Look::Passed);
-            assert_eq!(again.look(part, Set::Main, &epochs), Look::Idle);
+            assert_eq!(used.scan(part, Set::Probation, &epochs), Scanned::Promoted);
+            assert_eq!(used.scan(part, Set::Probation, &epochs), Scanned::Passed);
+            assert_eq!(used.scan(part, Set::Main, &epochs), Scanned::Idle);
         }
         pass(&epochs, 2);
-        again.touch(&epochs);
-        assert_eq!(again.look(Part::Inode, Set::Main, &epochs), Look::Stays);
-        assert!(again.is_main());
+        used.touch(&epochs);
+        assert_eq!(used.scan(Part::Inode, Set::Main, &epochs), Scanned::Stays);
+        assert!(used.is_main());
     }
 
     #[test]
     fn who_asks_for_attributes_uses_no_content_and_content_that_went_begins_anew() {
         let epochs = Epochs::default();
         let object = object(&epochs);
-        let content = |set| object.look(Part::Content, set, &epochs);
+        let content = |set| object.scan(Part::Content, set, &epochs);
         pass(&epochs, 3);
         object.touch(&epochs);
-        assert_eq!(content(Set::Probation), Look::Idle);
-        let looked = object.look(Part::Inode, Set::Probation, &epochs);
-        assert_eq!(looked, Look::Promoted);
+        assert_eq!(content(Set::Probation), Scanned::Idle);
+        let looked = object.scan(Part::Inode, Set::Probation, &epochs);
+        assert_eq!(looked, Scanned::Promoted);
         pass(&epochs, 3);
         object.touch_with_content(&epochs);
-        assert_eq!(content(Set::Probation), Look::Promoted);
-        object.content_went();
-        object.content_comes(&epochs, false);
-        // A burst of uses after it came is the one that it came for.
+        assert_eq!(content(Set::Probation), Scanned::Promoted);
+        object.clear_content_marks();
+        object.mark_content_loaded(&epochs, false);
+        // A burst of uses directly after the load counts as the use that loaded it.
         object.touch_with_content(&epochs);
-        assert_eq!(content(Set::Main), Look::Passed);
-        assert_eq!(content(Set::Probation), Look::Fresh);
+        assert_eq!(content(Set::Main), Scanned::Passed);
+        assert_eq!(content(Set::Probation), Scanned::Fresh);
         pass(&epochs, 2);
-        assert_eq!(content(Set::Probation), Look::Idle);
-        object.content_went();
-        object.content_comes(&epochs, true);
-        assert_eq!(content(Set::Probation), Look::Promoted);
+        assert_eq!(content(Set::Probation), Scanned::Idle);
+        object.clear_content_marks();
+        object.mark_content_loaded(&epochs, true);
+        assert_eq!(content(Set::Probation), Scanned::Promoted);
         assert!(object.is_main(), "the inode stayed where it was");
     }
 
     #[test]
     fn what_was_read_ahead_is_used_first_when_somebody_asks_for_it() {
         let epochs = Epochs::default();
-        let ahead = object(&epochs);
-        ahead.ahead();
+        let it = object(&epochs);
+        it.mark_readahead();
         pass(&epochs, 5);
-        ahead.touch(&epochs);
+        it.touch(&epochs);
         pass(&epochs, 2);
-        assert_eq!(ahead.look(Part::Inode, Set::Probation, &epochs), Look::Idle);
-        ahead.touch(&epochs);
+        assert_eq!(it.scan(Part::Inode, Set::Probation, &epochs), Scanned::Idle);
+        it.touch(&epochs);
         assert_eq!(
-            ahead.look(Part::Inode, Set::Probation, &epochs),
-            Look::Promoted
+            it.scan(Part::Inode, Set::Probation, &epochs),
+            Scanned::Promoted
         );
     }
 
@@ -366,17 +382,25 @@ mod tests {
     fn the_first_use_of_what_was_read_ahead_is_told_once_also_where_it_went_too_early() {
         let epochs = Epochs::default();
         epochs.hold();
-        for again in [false, true] {
-            let before = epochs.met.sum();
-            let ahead = object(&epochs);
-            ahead.arrive(&epochs, again);
-            ahead.ahead();
-            assert!(ahead.is_unmet());
-            (0..3).for_each(|_| ahead.touch(&epochs));
-            assert!(!ahead.is_unmet() && !ahead.meet(&epochs));
-            assert_eq!(epochs.met.sum() - before, 1, "again: {again}");
-            let expected = if again { Look::Promoted } else { Look::Fresh };
-            assert_eq!(ahead.look(Part::Inode, Set::Probation, &epochs), expected);
+        for refaulted in [false, true] {
+            let before = epochs.first_uses.sum();
+            let it = object(&epochs);
+            it.mark_loaded(&epochs, refaulted);
+            it.mark_readahead();
+            assert!(it.is_unused_readahead());
+            (0..3).for_each(|_| it.touch(&epochs));
+            assert!(!it.is_unused_readahead() && !it.note_first_use(&epochs));
+            assert_eq!(
+                epochs.first_uses.sum() - before,
+                1,
+                "refaulted: {refaulted}"
+            );
+            let expected = if refaulted {
+                Scanned::Promoted
+            } else {
+                Scanned::Fresh
+            };
+            assert_eq!(it.scan(Part::Inode, Set::Probation, &epochs), expected);
         }
     }
 
@@ -384,10 +408,10 @@ mod tests {
     fn what_came_again_soon_is_in_the_main_set_from_the_first_look_on() {
         let epochs = Epochs::default();
         let object = object(&epochs);
-        object.arrive(&epochs, true);
+        object.mark_loaded(&epochs, true);
         assert_eq!(
-            object.look(Part::Inode, Set::Probation, &epochs),
-            Look::Promoted
+            object.scan(Part::Inode, Set::Probation, &epochs),
+            Scanned::Promoted
         );
         assert!(object.is_main());
     }

@@ -1,4 +1,4 @@
-//! Attributes of one moment, and their change in one moment.
+//! A consistent view of an inode's attributes, and their atomic change.
 
 use holdfast_sync::epoch;
 use parking_lot::MutexGuard;
@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use super::{ExtraAttrs, Meta, Object};
 use crate::acl::Acl;
 
-/// Attributes and what few inodes have, of one moment.
+/// Attributes and extra attributes, as of one moment.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'g> {
     pub(crate) meta: Meta,
@@ -25,7 +25,7 @@ impl<'g> View<'g> {
 }
 
 impl Object {
-    /// Locks the attributes for a change, which readers see when the result is dropped.
+    /// Locks the attributes for a change, which becomes visible when the result is dropped.
     pub(crate) fn write(&self) -> MetaWrite<'_> {
         let lock = self.cell().lock();
         MetaWrite {
@@ -37,17 +37,17 @@ impl Object {
     }
 }
 
-/// A change of attributes under way. It ends, for all readers at once, when this is dropped.
+/// A change of attributes in progress; dropping it publishes the change atomically.
 pub(crate) struct MetaWrite<'i> {
     object: &'i Object,
     meta: Meta,
-    /// The new state of what few inodes have, if that changes.
+    /// The new extra attributes, if they change.
     extra_attrs: Option<Box<ExtraAttrs>>,
     _lock: MutexGuard<'i, ()>,
 }
 
 impl MetaWrite<'_> {
-    /// What few inodes have, as it is now: `look` sees it.
+    /// Calls `look` with the current extra attributes.
     pub(crate) fn with_extra_attrs<R>(&self, look: impl FnOnce(Option<&ExtraAttrs>) -> R) -> R {
         match &self.extra_attrs {
             Some(changed) => look(Some(changed)),
@@ -55,7 +55,7 @@ impl MetaWrite<'_> {
         }
     }
 
-    /// What few inodes have, to be changed.
+    /// The extra attributes, for a change.
     pub(crate) fn extra_attrs(&mut self) -> &mut ExtraAttrs {
         if self.extra_attrs.is_none() {
             self.extra_attrs =
@@ -82,7 +82,7 @@ impl DerefMut for MetaWrite<'_> {
 }
 
 impl Drop for MetaWrite<'_> {
-    /// Readers see all that has changed at once.
+    /// Publishes the whole change at once.
     fn drop(&mut self) {
         let extra_attrs = self.extra_attrs.take();
         self.object.cell().publish(&self.meta, || {

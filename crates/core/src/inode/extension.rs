@@ -1,4 +1,5 @@
-//! What not every inode has: the names of a directory, a target, extended attributes, file locks.
+//! Parts that only some inodes have: names of a directory, a target, extended attributes, file
+//! locks.
 
 use holdfast_sync::collections::map_bytes;
 use holdfast_sync::{Published, epoch};
@@ -12,19 +13,20 @@ use crate::directory::Directory;
 use crate::locks::InodeLocks;
 use crate::types::{FileType, Ino};
 
-/// Made with the inode where its type needs it, else when something is first put in it.
+/// Created with the inode if its type needs it, else at first use.
 ///
-/// *Invariant.* That of a regular file has [`Content::Stored`]: so what a store tells of its space later has its place.
+/// *Invariant.* A regular file's extension has [`Content::Stored`], so that its space can be stored
+/// there later.
 pub(crate) struct Extension {
-    /// Content of inodes that are no regular files; of those what is known of it without asking for it.
+    /// Content of an inode that is no regular file; a regular file's space in the store.
     pub(super) content: Content,
     /// Extended attributes and ACLs: replaced as a whole, read without a lock.
     pub(super) extra_attrs: Published<ExtraAttrs>,
-    /// File locks, made with the first.
+    /// File locks, created with the first.
     pub(super) locks: OnceBox<InodeLocks>,
 }
 
-/// Pages of [`Content::Stored`] that are not known, or not any more.
+/// The value of [`Content::Stored`] while the number of pages is not known.
 pub(super) const UNTOLD: u64 = u64::MAX;
 
 impl Default for Extension {
@@ -38,7 +40,7 @@ impl Default for Extension {
 }
 
 impl Extension {
-    /// What an inode with this content needs, if that is anything.
+    /// The extension for this content and these attributes, if one is needed.
     pub(crate) fn of(content: Content, extra_attrs: Option<Box<ExtraAttrs>>) -> Option<Box<Self>> {
         let content = match (content, &extra_attrs) {
             (Content::None, None) => return None,
@@ -53,11 +55,11 @@ impl Extension {
     }
 }
 
-/// What precedes the bytes of a value.
+/// Bytes of the reference counts in front of a value.
 const COUNTS: usize = 16;
 
 impl Extension {
-    /// Bytes of memory, when it is new: but for the names of a directory, and locks.
+    /// Bytes of memory of a new extension, without the names of a directory and file locks.
     pub(crate) fn memory(&self) -> usize {
         let target = match &self.content {
             Content::Target(target) => target.len(),
@@ -80,9 +82,9 @@ impl ExtraAttrs {
 
 const _: () = assert!(size_of::<Extension>() == 64, "a directory is no line");
 
-/// The content of an inode that is no regular file, or what is known of a file's.
+/// The content of an inode that is no regular file, or the stored space of one that is.
 pub(crate) enum Content {
-    /// Nothing, or elsewhere: a regular file, a fifo, a socket. Of one that is made.
+    /// None: for a new regular file, fifo or socket.
     None,
     /// Names.
     Directory(DirectoryBody),
@@ -90,29 +92,29 @@ pub(crate) enum Content {
     Target(Box<[u8]>),
     /// A device number.
     Device(u64),
-    /// Pages that a regular file took in its store when that told of it, where its size says others.
+    /// Pages that a regular file takes in its store, where the size would suggest another number.
     Stored(AtomicU64),
 }
 
 /// A directory's content.
 pub(crate) struct DirectoryBody {
-    /// The directory that holds it. Changes only under the rename lock.
+    /// The parent directory. Changes only under the rename lock.
     pub(crate) parent: AtomicU64,
     /// Its names.
     pub(crate) names: Directory,
 }
 
-/// What few inodes have.
+/// Attributes that few inodes have.
 #[derive(Clone, Default)]
 pub(crate) struct ExtraAttrs {
-    /// Extended attributes by full name, ACLs excepted. Values are shared between one state of
-    /// the inode and the next.
+    /// Extended attributes by full name, without ACLs. Values are shared between successive
+    /// versions.
     pub(crate) xattrs: BTreeMap<Box<[u8]>, Arc<[u8]>>,
-    /// ACL, when it says more than the mode.
+    /// The access ACL, unless the mode expresses it.
     pub(crate) acl: Option<Acl>,
-    /// A directory's ACL for what is created in it.
+    /// A directory's default ACL.
     pub(crate) default_acl: Option<Acl>,
-    /// The project; 0 is that of inodes without any of this.
+    /// The project; 0 for inodes without extra attributes.
     pub(crate) project: u32,
 }
 

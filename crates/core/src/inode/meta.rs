@@ -1,11 +1,11 @@
 //! The attributes of an inode, read without a lock.
 //!
-//! They are words that are written under a lock of one byte and read under a sequence number: a
-//! reader writes nothing, and tries again if a change came between (P. E. McKenney's survey calls
-//! it a sequence lock). All words are atomics, so that a torn read is discarded, never undefined.
+//! They are protected by a sequence lock: writers take a one-byte lock, readers write nothing and
+//! retry if `seq` changed. All words are atomics, so a torn read is discarded and never undefined
+//! behaviour.
 //!
-//! *Invariants.* `seq` is odd exactly while the words are being stored. The type of an inode
-//! never changes.
+//! *Invariants.* `seq` is odd exactly while the words are being stored. The type of an inode never
+//! changes.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::hint::spin_loop;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, fence};
 
 use crate::types::{FileFlags, FileType, Ino, Time};
 
-/// Attempts to read between two changes, before a reader waits for the writer's lock.
+/// Read attempts before a reader takes the writers' lock.
 const SPINS: u32 = 64;
 
 const LINKABLE: u32 = 1 << 16;
@@ -33,11 +33,11 @@ const FLAGS: [FileFlags; 5] = [
     FileFlags::PROJECT_INHERIT,
 ];
 
-/// Bits of the mode that say what is refused whatever the permissions are.
+/// The bits of *immutable* and *append*.
 const PROTECTING: u32 = 0b11 << FLAGS_SHIFT;
 const IS_NOATIME: u32 = 1 << (FLAGS_SHIFT + 3);
 
-/// The attributes of an inode that change, as one moment saw them.
+/// The mutable attributes of an inode, as of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meta {
     /// Permission, set-id and sticky bits.
@@ -50,7 +50,8 @@ pub(crate) struct Meta {
     pub(crate) uid: u32,
     /// Group.
     pub(crate) gid: u32,
-    /// Bytes; changed only with the page lock held, so that a holder of either sees it stand.
+    /// Bytes; changed only with the page lock held in addition, so that either lock keeps it
+    /// constant.
     pub(crate) size: u64,
     /// Last access.
     pub(crate) atime: Time,
@@ -58,19 +59,19 @@ pub(crate) struct Meta {
     pub(crate) mtime: Time,
     /// Last change of the inode.
     pub(crate) ctime: Time,
-    /// Birth.
+    /// Creation.
     pub(crate) btime: Time,
     /// File flags.
     pub(crate) flags: FileFlags,
-    /// Directory and cookie of the name it got last: where watchers of the directory look.
+    /// Directory and cookie of the latest name, for the directory's watchers.
     pub(crate) home: (Ino, u64),
 }
 
 impl Meta {
     /// Attributes of a new inode.
     ///
-    /// Inlined, and best not changed afterwards: what was written a moment ago, field by field, and is copied two
-    /// fields at a time, is waited for.
+    /// Inlined, and best not changed afterwards: fields that were stored one by one and are then
+    /// copied in pairs cause store-forwarding stalls.
     #[inline(always)]
     pub(crate) fn new(perm: u16, uid: u32, gid: u32, now: Time) -> Self {
         Self {
@@ -89,7 +90,7 @@ impl Meta {
         }
     }
 
-    /// Permission bits, LINKABLE, READ and file flags, as [`HotAttrs`] keeps them.
+    /// Permission bits, LINKABLE, READ and file flags, as packed in [`HotAttrs`].
     #[inline]
     fn mode(&self) -> u32 {
         let linkable = if self.linkable { LINKABLE } else { 0 };
@@ -98,14 +99,14 @@ impl Meta {
         linkable | read | packed(self.flags) | u32::from(self.perm & 0o7777)
     }
 
-    /// The content changed now, and so did the inode.
+    /// Sets mtime and ctime for a change of content.
     pub(crate) fn modified(&mut self, now: Time) {
         self.mtime = now;
         self.ctime = now;
     }
 }
 
-/// File flags as bits of the mode.
+/// File flags as bits of the mode word.
 #[inline]
 fn packed(flags: FileFlags) -> u32 {
     if flags.is_empty() {
@@ -117,7 +118,7 @@ fn packed(flags: FileFlags) -> u32 {
     })
 }
 
-/// The file flags of a mode.
+/// The file flags in a mode word.
 #[inline]
 fn unpacked(mode: u32) -> FileFlags {
     if mode & (0b1_1111 << FLAGS_SHIFT) == 0 {
@@ -129,8 +130,8 @@ fn unpacked(mode: u32) -> FileFlags {
         .collect()
 }
 
-/// The part of an inode's [`Meta`] that stays as it is while the content is changed, on the line of
-/// an inode that readers of its content need: whoever writes there disturbs them.
+/// The part of an inode's [`Meta`] that a change of content does not write. It shares a cache line
+/// with fields that readers of the content need; a write there disturbs them.
 #[repr(C)]
 pub(super) struct HotAttrs {
     atime: AtomicI64,
@@ -139,13 +140,13 @@ pub(super) struct HotAttrs {
     uid: AtomicU32,
     gid: AtomicU32,
     file_system: u16,
-    /// Marks that the inode's other parts keep here, where there is room.
+    /// [Flags](super::marks) of the inode, kept in this struct's padding.
     pub(super) marks: AtomicU8,
-    /// How often it is used, as far as reclaim has to know.
+    /// Reference bits: see [`super::aging`].
     pub(super) aging: AtomicU8,
 }
 
-/// The part that a writer changes, on the line of what else he changes.
+/// The part that a writer changes, on the cache line of its locks.
 #[repr(C)]
 pub(super) struct ColdAttrs {
     seq: AtomicU32,
@@ -177,31 +178,31 @@ impl HotAttrs {
         }
     }
 
-    /// The file system as it was given.
+    /// The number of the file system.
     pub(super) fn file_system(&self) -> u16 {
         self.file_system
     }
 
-    /// The type as it was given.
+    /// The type.
     #[inline]
     pub(super) fn kind_bits(&self) -> u8 {
         (self.mode.load(Relaxed) >> KIND_SHIFT) as u8
     }
 
-    /// Owner and group, one after the other.
+    /// Owner and group, each loaded by itself.
     #[inline]
     pub(super) fn owner(&self) -> (u32, u32) {
         (self.uid.load(Relaxed), self.gid.load(Relaxed))
     }
 
-    /// Is the access time later than the others? Who reads need not look at those, which writers change,
-    /// nor at the clock.
+    /// Is the access time later than mtime and ctime? A reader then skips the cache line of those,
+    /// and the clock.
     #[inline]
     pub(super) fn is_read(&self) -> bool {
         self.mode.load(Relaxed) & READ != 0
     }
 
-    /// Those of the flags *immutable* and *append* that it has.
+    /// The flags *immutable* and *append*, as far as they are set.
     #[inline]
     pub(super) fn protection(&self) -> FileFlags {
         match self.mode.load(Relaxed) & PROTECTING {
@@ -210,13 +211,13 @@ impl HotAttrs {
         }
     }
 
-    /// Has it the flag *noatime*?
+    /// Is the flag *noatime* set?
     #[inline]
     pub(super) fn is_noatime(&self) -> bool {
         self.mode.load(Relaxed) & IS_NOATIME != 0
     }
 
-    /// The access time alone.
+    /// The access time.
     #[inline]
     pub(super) fn atime(&self) -> Time {
         Time(self.atime.load(Relaxed))
@@ -238,18 +239,13 @@ impl ColdAttrs {
         }
     }
 
-    /// The size alone.
+    /// The size.
     #[inline]
     pub(super) fn size(&self) -> u64 {
         self.size.load(Acquire)
     }
 
-    #[inline]
-    pub(super) fn size_cell(&self) -> &AtomicU64 {
-        &self.size
-    }
-
-    /// The times of modification and change, each by itself.
+    /// mtime and ctime, each loaded by itself.
     #[inline]
     pub(super) fn changes(&self) -> (Time, Time) {
         (
@@ -258,14 +254,14 @@ impl ColdAttrs {
         )
     }
 
-    /// The number of names alone.
+    /// The link count.
     #[inline]
     pub(super) fn nlink(&self) -> u32 {
         self.nlink.load(Acquire)
     }
 }
 
-/// Where an inode keeps its [`Meta`]: both parts, and the lock of their writers.
+/// The words of an inode's [`Meta`]: both parts, and the lock of their writers.
 #[derive(Clone, Copy)]
 pub(super) struct MetaCell<'i> {
     pub(super) front: &'i HotAttrs,
@@ -274,46 +270,20 @@ pub(super) struct MetaCell<'i> {
 }
 
 impl<'i> MetaCell<'i> {
-    /// All of them, as one moment saw them; and what `look` saw in that moment.
+    /// All attributes as of one moment, and the result of `look` in that moment.
     #[inline]
     pub(super) fn read<R>(self, look: impl Fn() -> R) -> (Meta, R) {
         self.consistent(|| (self.load(), look()))
     }
 
-    /// Permission bits, owner and group alone; and what `look` saw in that moment.
-    #[inline]
-    pub(super) fn read_owner<R>(self, look: impl Fn() -> R) -> ((u16, u32, u32), R) {
-        self.consistent(|| {
-            let perm = (self.front.mode.load(Relaxed) & 0o7777) as u16;
-            let owner = (
-                perm,
-                self.front.uid.load(Relaxed),
-                self.front.gid.load(Relaxed),
-            );
-            (owner, look())
-        })
-    }
-
-    /// Access, modification and change, of one moment.
-    #[inline]
-    pub(super) fn read_times(self) -> (Time, Time, Time) {
-        self.consistent(|| {
-            (
-                Time(self.front.atime.load(Relaxed)),
-                Time(self.back.mtime.load(Relaxed)),
-                Time(self.back.ctime.load(Relaxed)),
-            )
-        })
-    }
-
-    /// What `look` sees in one moment.
+    /// Calls `look` until no change came between.
     #[inline]
     fn consistent<R>(self, look: impl Fn() -> R) -> R {
         for _ in 0..SPINS {
             let before = self.back.seq.load(Acquire);
             if before & 1 == 0 {
                 let seen = look();
-                // The loads above come before the second look at the number.
+                // Orders the loads in `look` before the second load of `seq`.
                 fence(Acquire);
                 if self.back.seq.load(Relaxed) == before {
                     return seen;
@@ -321,21 +291,21 @@ impl<'i> MetaCell<'i> {
             }
             spin_loop();
         }
-        // The writer sleeps half-way, or there is one after the other: take turns.
+        // A writer was preempted in a change, or changes follow each other: exclude them.
         let _lock = self.lock.lock();
         look()
     }
 
-    /// Keeps others from changing them.
+    /// Locks the attributes against other writers.
     pub(super) fn lock(self) -> MutexGuard<'i, ()> {
         self.lock.lock()
     }
 
-    /// Stores new ones, and does `more` in the same moment. The caller holds the lock.
+    /// Stores `meta` and calls `more` in the same moment for readers. The caller holds the lock.
     pub(super) fn publish(self, meta: &Meta, more: impl FnOnce()) {
         let seq = self.back.seq.load(Relaxed);
         self.back.seq.store(seq.wrapping_add(1), Relaxed);
-        // The odd number comes before the words.
+        // Orders the odd number before the stores of the words.
         fence(Release);
         self.store(meta);
         more();
@@ -367,7 +337,7 @@ impl<'i> MetaCell<'i> {
     fn store(self, meta: &Meta) {
         let kind = self.front.mode.load(Relaxed) & (0xff << KIND_SHIFT);
         let mode = kind | meta.mode();
-        // Only what is new: who changes the content takes this line from nobody.
+        // Only changed words: a change of content leaves this cache line shared.
         let front = self.front;
         for (place, word) in [
             (&front.mode, mode),
@@ -383,7 +353,7 @@ impl<'i> MetaCell<'i> {
         }
         let back = self.back;
         back.nlink.store(meta.nlink, Release);
-        // Release: who sees a greater size sees the bytes that were written before.
+        // Release: a reader of a greater size sees the bytes written before.
         back.size.store(meta.size, Release);
         back.mtime.store(meta.mtime.0, Relaxed);
         back.ctime.store(meta.ctime.0, Relaxed);

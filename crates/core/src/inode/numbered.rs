@@ -1,23 +1,23 @@
-//! What an inode is to those who know it by its number: callers, the store, and threads that wait for a turn there.
+//! An inode by its number: as callers and the store see it, and its place in the log order.
 
 use holdfast_sync::epoch;
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 
-use super::{Inode, Meta, TURN};
-use crate::log_order::HasTurn;
+use super::{Inode, LOG_ORDER, Meta};
+use crate::log_order::LogOrdered;
 use crate::store::{InodeRecord, StoredSpace};
 use crate::types::{Attr, Ino};
 
-/// What depends on an inode's number.
+/// Methods of an inode that need its number.
 pub(crate) trait Numbered {
     /// Its number.
     fn ino(&self) -> Ino;
-    /// All attributes, as `meta` has them.
+    /// All attributes, out of `meta`.
     fn attr(&self, meta: &Meta) -> Attr;
-    /// All attributes, to be told to somebody.
-    fn told(&self) -> Attr;
-    /// The inode as a store keeps it.
+    /// All attributes, for a caller: marks the times as read.
+    fn stat(&self) -> Attr;
+    /// The record for the store.
     fn record(&self, meta: &Meta) -> InodeRecord;
 }
 
@@ -46,19 +46,19 @@ impl Numbered for Inode {
     }
 
     #[inline]
-    fn told(&self) -> Attr {
-        self.tells_times();
+    fn stat(&self) -> Attr {
+        self.mark_queried();
         self.attr(&self.meta())
     }
 
-    // What was put together word by word, and is then taken in wider pieces, waits for its way through the cache.
+    // Inlined: a record that is stored word by word and then copied in wider pieces stalls.
     #[inline(always)]
     fn record(&self, meta: &Meta) -> InodeRecord {
         let parent = match self.directory() {
             Ok(body) => Ino(body.parent.load(Ordering::Relaxed)),
             Err(_) => meta.home.0,
         };
-        // A guard is taken for those that may have it only, which each directory may.
+        // Pins an epoch only for an inode with an extension, which each directory has.
         let (xattrs, project) = match self.may_have_extra_attrs() {
             true => self
                 .extra_attrs(&epoch::pin())
@@ -87,12 +87,12 @@ impl Numbered for Inode {
     }
 }
 
-impl HasTurn for Inode {
+impl LogOrdered for Inode {
     fn number(&self) -> u64 {
         self.key()
     }
 
-    fn turn(&self) -> &Mutex<()> {
-        &self.pages.beside()[TURN]
+    fn log_order(&self) -> &Mutex<()> {
+        &self.pages.beside()[LOG_ORDER]
     }
 }

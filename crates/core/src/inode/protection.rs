@@ -1,22 +1,22 @@
-//! What an inode's flags refuse, whatever the permissions and the caller are: see ioctl_iflags(2).
+//! Operations that file flags forbid, whatever the permissions and the caller: ioctl_iflags(2).
 
 use super::Object;
 use crate::types::{Errno, FileFlags, Result};
 
 impl Object {
-    /// Those of the flags *immutable* and *append* that it has.
+    /// The flags *immutable* and *append*, as far as they are set.
     #[inline]
     pub(crate) fn protection(&self) -> FileFlags {
         self.front.protection()
     }
 
-    /// Does reading leave its access time alone?
+    /// Is the flag *noatime* set?
     #[inline]
     pub(crate) fn is_noatime(&self) -> bool {
         self.front.is_noatime()
     }
 
-    /// Do its flags allow bytes to be written from `start` on? (`None`: at the end.)
+    /// Do the flags allow writing from `start` on? (`None`: at the end.)
     ///
     /// # Errors
     /// `EPERM`.
@@ -32,7 +32,7 @@ impl Object {
         }
     }
 
-    /// Has it none of the flags that keep its names and extended attributes as they are?
+    /// Do the flags allow changing its names and extended attributes?
     ///
     /// # Errors
     /// `EPERM`.
@@ -44,7 +44,7 @@ impl Object {
         }
     }
 
-    /// Is it not immutable?
+    /// Is the flag *immutable* clear?
     ///
     /// # Errors
     /// `EPERM`.
@@ -56,10 +56,10 @@ impl Object {
         }
     }
 
-    /// May this inode get a name in this directory, as far as projects decide?
+    /// May `inode` get a name in this directory, as far as projects decide?
     ///
     /// # Errors
-    /// `EXDEV`: what is in the directory is of its project, and the inode is of another.
+    /// `EXDEV`: the directory passes its project on, and the inode is of another.
     #[inline]
     pub(crate) fn take_in_project(&self, inode: &Self) -> Result<()> {
         let inherits = || self.meta().flags.contains(FileFlags::PROJECT_INHERIT);

@@ -1,4 +1,4 @@
-//! Letting inodes go: orphans with their last use, others when their memory is wanted.
+//! Eviction: orphans are freed with their last reference, other inodes when memory is needed.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use holdfast_sync::{Freeing, Ref};
 
 use super::{InodeWalk, Take, Visit};
 use crate::file_system::Core;
-use crate::inode::{Inode, Look, Numbered as _, Object, Part, Set, kept_values};
+use crate::inode::{Inode, Numbered as _, Object, Part, Scanned, Set, kept_values};
 use crate::locks::InodeLocks;
 use crate::node::Node;
 use crate::quota::Check;
@@ -15,16 +15,16 @@ use crate::types::{FileType, Ino, Result};
 use crate::watch::EventMask;
 use holdfast_cache::Space as _;
 
-/// An inode without names that ends: nobody uses it or can, and who asks for its number waits.
+/// An unlinked inode that is being freed: it is unreferenced, and a lookup of its number waits.
 ///
-/// Dropped without being concluded it is found again by eviction.
-pub(crate) struct Ending {
+/// If it is dropped before `finish_free`, the next eviction scan finds the inode again.
+pub(crate) struct FreeingOrphan {
     freeing: Freeing<Object>,
-    /// Pages of its content that are in the store alone.
+    /// Pages of its content that only the store knows of.
     stored: u64,
 }
 
-impl Ending {
+impl FreeingOrphan {
     pub(crate) fn inode(&self) -> &Inode {
         &self.freeing
     }
@@ -33,17 +33,17 @@ impl Ending {
 /// Inodes that an evicting walk takes at once.
 const BATCH: usize = 64;
 
-/// What [`FileSystem::drop_caches`](crate::FileSystem::drop_caches) let go.
+/// What [`FileSystem::drop_caches`](crate::FileSystem::drop_caches) evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Inodes.
     pub inodes: u64,
-    /// Names, in the directories among them.
+    /// Names in the directories among them.
     pub names: u64,
 }
 
 impl Core {
-    /// Gives a use back; the last use of a doomed inode ends it.
+    /// Drops a reference; the last one of a marked inode frees it.
     #[inline]
     pub(crate) fn put(&self, node: Node) {
         if let Some(freeing) = node.into_inner().and_then(Ref::release) {
@@ -51,31 +51,23 @@ impl Core {
         }
     }
 
-    /// As [`Core::put`], for the many of a walk.
-    #[inline]
-    pub(super) fn put_in_passing(&self, node: Node) {
-        if let Some(freeing) = node.into_inner().and_then(Ref::release_inline) {
-            self.end(freeing);
-        }
-    }
-
-    /// Is this one of its inodes? One that is dying stays where it is for so long.
+    /// Is this inode one of this file system? An inode that is being freed stays in the index so
+    /// long.
     pub(crate) fn holds(&self, inode: &Inode) -> bool {
         let guard = holdfast_sync::epoch::pin();
         let held = self.index.peek(inode.key(), &guard);
         held.is_some_and(|held| std::ptr::eq(held, inode))
     }
 
-    /// Ends an inode that nobody uses: an orphan with all it holds, any other for as long as
-    /// nobody asks for it.
+    /// Evicts an unreferenced inode; an orphan is freed with all it holds.
     pub(crate) fn end(&self, freeing: Freeing<Object>) {
         self.end_locks(&freeing);
         if freeing.nlink() == 0 {
-            // To end it is to use it, as in `ending`.
-            freeing.meet(&self.reclaim.epochs);
-            self.end_orphan(&freeing);
+            // Freeing counts as a use, as in `begin_free`.
+            freeing.note_first_use(&self.reclaim.epochs);
+            self.free_orphan(&freeing);
         } else {
-            if freeing.is_unmet() {
+            if freeing.is_unused_readahead() {
                 self.readahead.wasted.add(1);
             }
             self.unload(&freeing);
@@ -85,30 +77,32 @@ impl Core {
 
     fn end_locks(&self, inode: &Inode) {
         if let Some(locks) = inode.locks() {
-            // Of owners that never released them; nobody waits without a use.
+            // Locks that their owners never released. There is no waiter: it would hold a
+            // reference.
             locks.end(&self.lock_graph);
         }
     }
 
-    /// An inode without names begins to end. Whoever has this tells the store, and concludes it then.
-    pub(crate) fn ending(&self, freeing: Freeing<Object>) -> Ending {
-        // Asked now: once it is free the store knows nothing of it.
+    /// Begins to free an unlinked inode. The caller submits the change, and then calls
+    /// `finish_free`.
+    pub(crate) fn begin_free(&self, freeing: Freeing<Object>) -> FreeingOrphan {
+        // Asked before the free: afterwards the store does not know the inode.
         let stored = self.stored_alone(&freeing);
-        // To end it is to use it.
-        freeing.meet(&self.reclaim.epochs);
-        Ending { freeing, stored }
+        // Freeing counts as a use.
+        freeing.note_first_use(&self.reclaim.epochs);
+        FreeingOrphan { freeing, stored }
     }
 
-    /// Ends an inode that the store has freed.
-    pub(crate) fn conclude(&self, ending: Ending) {
-        let Ending { freeing, stored } = ending;
+    /// Completes an inode that the store has freed.
+    pub(crate) fn finish_free(&self, begin_free: FreeingOrphan) {
+        let FreeingOrphan { freeing, stored } = begin_free;
         self.end_locks(&freeing);
         self.clear_orphan(&freeing, stored);
         self.free(freeing);
     }
 
     fn free(&self, freeing: Freeing<Object>) {
-        // Last: whoever asks for the number meanwhile waits, and then finds what is true.
+        // Last: a concurrent lookup of the number waits for this, and then finds the final state.
         if self.pinned {
             self.index.free(freeing);
         } else {
@@ -124,23 +118,25 @@ impl Core {
         }
     }
 
-    fn end_orphan(&self, orphan: &Inode) {
+    fn free_orphan(&self, orphan: &Inode) {
         self.clear_orphan(orphan, self.stored_alone(orphan));
         if self.through.is_some() {
-            // It hears that nobody knows the inode any more.
+            // The store learns from `let_go` that the inode is no longer referenced.
             return;
         }
-        // An orphan that could not be freed is found again by the store: nothing to answer here.
-        let ended = || Intent {
+        // An orphan that could not be freed is found again when the store is opened: the error is
+        // dropped.
+        let ended = Intent {
             ended: 1,
             ..Intent::giving_back()
         };
-        if let Ok(mut reservation) = self.reserve_change(ended) {
-            let _ = self.apply(&mut reservation, [], &[Change::Free { ino: orphan.ino() }]);
+        if let Ok(mut reservation) = self.reserve(&ended) {
+            let change = [Change::Free { ino: orphan.ino() }];
+            let _ = self.apply(self.log_order([]), &mut reservation, &change);
         }
     }
 
-    /// Pages of a file's content of which only the store knows, if it has to be told of them.
+    /// Pages of a file's content that only the store knows of, if the space counters need them.
     fn stored_alone(&self, orphan: &Inode) -> u64 {
         let is_file = orphan.kind() == FileType::Regular;
         if self.pinned || self.frees || !is_file || orphan.is_mapped() {
@@ -155,7 +151,7 @@ impl Core {
         self.stored_pages(orphan.ino()).unwrap_or(0)
     }
 
-    /// Lets go of all that an inode without names has but its place in the store.
+    /// Releases everything that an orphan holds except its record in the store.
     fn clear_orphan(&self, orphan: &Inode, stored: u64) {
         let ino = orphan.ino();
         self.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
@@ -166,26 +162,20 @@ impl Core {
         {
             let space = self.space_of(orphan, Check::Nothing);
             pages.lock().clear(space.account());
-            // What was never loaded takes space in the store all the same. One that cannot tell
-            // how much keeps it.
+            // Content that was never loaded takes space in the store all the same. If the store
+            // cannot report how much, it stays counted.
             space.release(stored);
         }
         self.release_inode(orphan);
     }
 
-    /// Counts what goes with an inode that has names: the store holds it, or (a revoked file system
-    /// in memory) nobody can reach it any more.
+    /// Releases what a linked inode holds in memory: the store has it, or (a revoked file system in
+    /// memory) it can never be reached again.
     fn unload(&self, inode: &Freeing<Object>) {
         self.forget_names(inode);
-        // An access time can have moved since the others were handed over. (It is not worth more
-        // than a try: a store that fails has stopped the writers.)
-        if !self.pinned && inode.take_lazytime() {
-            let record = inode.record(&inode.meta());
-            if let Ok(mut reservation) = self.reserve(&Intent::giving_back().records(1)) {
-                let change = [Change::Attributes { inode: record }];
-                let _ = self.apply(&mut reservation, [&**inode], &change);
-            }
-        }
+        // An access time may have moved since the last sync. The write is tried once: a failed
+        // store has stopped its writers.
+        let _ = self.write_time(inode);
         if self.pinned {
             self.detach(inode);
         }
@@ -206,7 +196,7 @@ impl Core {
         }
     }
 
-    /// Gives back what an inode takes beside its pages and names.
+    /// Releases the inode's space beside pages and names.
     fn release_inode(&self, inode: &Inode) {
         self.behind.release(Space {
             pages: 0,
@@ -215,7 +205,7 @@ impl Core {
         });
     }
 
-    /// Empties a directory in memory alone, if the inode is one.
+    /// Drops the names of a directory from memory, if the inode is one.
     pub(crate) fn forget_names(&self, inode: &Inode) {
         if let Ok(body) = inode.directory() {
             let mut names = body.names.write();
@@ -228,21 +218,23 @@ impl Core {
                     ..Space::default()
                 });
             }
-            self.names.add(-i64::from(body.names.in_catalog()));
-            // Of what was revoked nothing is loaded any more, though somebody may still hold it.
+            self.names.add(-i64::from(body.names.cached()));
+            // After a revocation nothing is loaded again, though the directory may still be
+            // referenced.
             names.forget(!self.pinned && !self.policy.revoked());
             self.names.add(names.recount());
         }
     }
 
-    /// May it be ended? Locks are kept for their owners, for as long as those can ask for them.
+    /// May the inode be evicted? File locks keep it, unless the file system was revoked.
     fn is_evictable(&self, inode: &Inode) -> bool {
         inode.ino() != Ino::ROOT
             && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
     }
 
-    /// The end of an inode without references. Uses by number are found again when it is loaded; without a
-    /// name it could not be, and stays for them. Over a store that pins everything no inode can be loaded.
+    /// Marks an unreferenced inode as freeing. References by number do not prevent that if it is
+    /// linked: a load restores them. An unlinked inode could not be loaded, and stays for them. A
+    /// store that pins everything loads no inode.
     fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
         if self.pinned {
             return self.index.begin_evict(inode);
@@ -254,54 +246,56 @@ impl Core {
         }
     }
 
-    /// Ends what the store would keep for ever, before the inodes go.
-    pub(crate) fn end_what_nobody_finds(&self) {
-        // Memory goes with the inodes.
+    /// Frees the orphans that the store would otherwise keep, before the file system is dropped.
+    pub(crate) fn free_unreachable(&self) {
+        // A store in memory is dropped with the inodes.
         if !self.pinned {
-            self.end_orphans();
+            self.free_orphans();
         }
     }
 
-    /// Frees all orphans: nobody can reach them any more, though files may be open, or nodes held,
-    /// whose file system is gone.
-    fn end_orphans(&self) {
+    /// Frees all orphans: none can be reached any more, though open files or nodes may still refer
+    /// to them.
+    fn free_orphans(&self) {
         self.in_shards(|range| {
-            // The unsafe iterator: whoever has a use gives it back to nobody.
+            // The unchecked iterator: a referenced orphan has to be freed too, as no `put` will
+            // follow.
             self.scan_inodes(range, &mut |inode| {
                 if inode.nlink() == 0 {
-                    self.end_orphan(inode);
+                    self.free_orphan(inode);
                 }
             });
         });
     }
 
-    /// Lets go of the inodes in this range that nobody uses; what is in use stays, without its bytes.
+    /// Evicts the unreferenced inodes in this range, and drops the cached content of the others.
     pub(crate) fn drop_range(&self, range: (u64, u64)) -> Dropped {
         let dropped = self.evict_unused(range);
         self.forget_all(InodeWalk::range(range.0, range.1));
         dropped
     }
 
-    /// Ends all inodes in this range that nobody uses, except the root.
+    /// Evicts all unreferenced inodes in this range, except the root.
     pub(crate) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
         let mut dropped = Dropped::default();
         self.evict_while(range, &mut dropped, || true, |_| true, |_| true);
         dropped
     }
 
-    /// Looks at so many inodes from this number on, and ends those of a set that nobody uses, that were not used since the last call for them, and
-    /// of which nothing would be forgotten. Says where to go on, if that was not the end, and how many went.
+    /// Scans `most` inodes from this number on. Evicts those of a set that are unreferenced, were
+    /// not used since the last scan, and lose no information. Returns where to continue, unless at
+    /// the end, and how many were evicted.
     pub(crate) fn evict_some(&self, from: u64, most: u64, set: Set) -> (Option<u64>, u64) {
         let mut dropped = Dropped::default();
         let most_there = self.reclaim.inodes_max();
         let seen = Cell::new(0);
         let is_idle = |inode: &Inode| {
-            let looked = inode.look(Part::Inode, set, &self.reclaim.epochs);
-            if looked == Look::Promoted {
+            let looked = inode.scan(Part::Inode, set, &self.reclaim.epochs);
+            if looked == Scanned::Promoted {
                 self.reclaim.main.add(1);
                 self.reclaim.promoted.add(1);
             }
-            looked == Look::Idle
+            looked == Scanned::Idle
         };
         let may_go = |inode: &Inode| {
             let goes = !inode.has_space_of_its_own();
@@ -318,8 +312,9 @@ impl Core {
         (next, dropped.inodes)
     }
 
-    /// Ends inodes in this range; says where it stopped. `is_idle` is asked first, of
-    /// each; `may_go` of those that nobody uses; and then `is_more` whether it goes on behind this inode.
+    /// Evicts inodes in this range; returns where it stopped. `is_idle` is called for each inode,
+    /// `may_go` for each unreferenced idle one, and `is_more` decides after each inode whether to
+    /// continue.
     fn evict_while(
         &self,
         range: (u64, u64),
@@ -332,13 +327,14 @@ impl Core {
         let (mut next, mut goes_on) = (Some(range.0), true);
         while let Some(from) = next.filter(|_| goes_on) {
             {
-                // The unsafe iterator: a use would keep what is to go.
+                // The unchecked iterator: a reference would prevent the eviction.
                 let guard = holdfast_sync::epoch::pin();
                 let (index, end) = (&self.index, range.1);
-                next = index.scan_to_change(true, (from, end), &guard, |inode| {
+                next = index.scan(from, end, &guard, |inode| {
                     if self.is_evictable(inode) && is_idle(inode) {
-                        // Asked again, now that nobody can lock it any more; else it lives on. Not what has no name: its last
-                        // FORGET may have come by meanwhile, and left it to this.
+                        // Rechecked in the freeing state, in which no file lock can be taken. Not
+                        // for an unlinked inode: a concurrent last FORGET relies on this thread to
+                        // free it.
                         let goes = |it: &Freeing<Object>| {
                             it.nlink() == 0 || self.is_evictable(it) && may_go(it)
                         };
@@ -352,7 +348,7 @@ impl Core {
             for freeing in batch.drain(..) {
                 dropped.inodes += 1;
                 if let Ok(body) = freeing.directory() {
-                    dropped.names += u64::from(body.names.in_catalog());
+                    dropped.names += u64::from(body.names.cached());
                 }
                 self.end(freeing);
             }
@@ -360,51 +356,43 @@ impl Core {
         next
     }
 
-    /// Hands over the access times that `lazytime` kept back.
+    /// Submits the access times that `lazytime` kept back.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's.
     pub(crate) fn write_times(&self) -> Result<()> {
-        if self.pinned {
-            // Nobody is told, and who syncs meets nobody.
-            return Ok(());
-        }
-        self.lazytime
-            .write(|| self.write_times_of(InodeWalk::new()))
+        let has_lazy_time = |inode: &Inode| Take::from(inode.has_lazy_time());
+        let walk = || {
+            self.walk_inodes_if(&mut InodeWalk::new(), has_lazy_time, &mut |node| {
+                self.write_time(node.inode())?;
+                Ok(Visit::Continue)
+            })
+        };
+        self.lazytime.write(walk)
     }
 
-    /// Those of the inodes that this walk meets.
-    pub(crate) fn write_times_of(&self, mut walk: InodeWalk) -> Result<()> {
-        if self.pinned {
-            return Ok(());
-        }
-        let is_late = |inode: &Inode| Take::from(inode.has_lazy_time());
-        self.walk_inodes_if(&mut walk, is_late, &mut |node| {
-            self.write_time(node.inode())?;
-            Ok(Visit::Continue)
-        })
-    }
-
-    /// Hands over the access time of one inode, if it was kept back.
+    /// Submits the access time of one inode, if it was kept back.
     ///
     /// # Errors
-    /// What the store answers; then it is kept back still.
+    /// The store's; the time is then kept back again.
     pub(crate) fn write_time(&self, inode: &Inode) -> Result<()> {
         if !inode.take_lazytime() {
             return Ok(());
         }
-        let handed = self
-            .reserve(&Intent::giving_back().records(1))
-            .and_then(|mut reservation| {
-                let inodes = &[Change::Attributes {
-                    inode: inode.record(&inode.meta()),
-                }];
-                self.apply(&mut reservation, [inode], inodes)
-            });
-        if handed.is_err() {
+        let reserved = self.reserve(&Intent::giving_back().records(1));
+        let written = reserved.and_then(|mut reservation| {
+            let order = self.log_order([inode]);
+            let record = inode.record(&inode.meta());
+            self.apply(
+                order,
+                &mut reservation,
+                &[Change::Attributes { inode: record }],
+            )
+        });
+        if written.is_err() {
             inode.mark_lazy_time();
             self.lazytime.note();
         }
-        handed
+        written
     }
 }

@@ -1,23 +1,22 @@
-//! All inodes in memory, one after the other: who needs that, and how it is done.
+//! Walks over all inodes in memory.
 //!
-//! There is no list of them: the index is walked by number, 64 inodes at a time, and nothing is
-//! held between two batches. So a walk can block, stop, go on later, or be split into ranges for
-//! several threads (the kernel's own list of all inodes under one lock is what this replaces: D.
+//! There is no list of inodes: the index is walked by number, 64 inodes at a time, and nothing is
+//! held between two batches. So a walk can block, stop, continue later, or be split into ranges for
+//! several threads. Linux's list of all inodes under one lock was criticized for lacking this (D.
 //! Chinner's series of October 2024).
 //!
 //! Two iterators, with two contracts:
 //!
-//! - the *safe* one ([`InodeWalk`]): the visitor gets a counted use of a live inode, may block and
-//!   may call anything. An inode that is there throughout is visited exactly once.
-//! - the *unsafe* one (`Core::scan_inodes`; Rust's word is not meant, nothing can go wrong with
-//!   memory): the visitor gets an inode that exists, in any state, and must not block. Only for
-//!   this crate; whoever uses it says why.
+//! - the *checked* one ([`InodeWalk`]): the visitor gets a reference to a live inode, may block and
+//!   may call anything. An inode that is in memory throughout is visited exactly once.
+//! - the *unchecked* one (`Core::scan_inodes`): the visitor gets an inode in any state, without a
+//!   reference, and must not block. Each caller says why it needs it.
 
 mod evict;
 mod shards;
 mod walk;
 
 pub use evict::Dropped;
-pub(crate) use evict::Ending;
+pub(crate) use evict::FreeingOrphan;
 pub(crate) use walk::Take;
 pub use walk::{InodeWalk, Visit};

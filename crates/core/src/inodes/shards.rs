@@ -1,20 +1,19 @@
-//! All inodes at once, divided among the processors.
+//! Work on all inodes, divided among the processors.
 
 use holdfast_sync::{processors, together};
 use parking_lot::Mutex;
 
-use super::{Dropped, InodeWalk};
+use super::Dropped;
 use crate::file_system::Core;
-use crate::types::Result;
 
-/// Inodes that are worth a thread: some milliseconds of work.
+/// Inodes that justify a thread: some milliseconds of work.
 const WORTH_A_THREAD: u64 = 1 << 15;
-/// Shards for each thread: some have more to do than others.
+/// Shards per thread, as they take different times.
 const SHARDS: usize = 8;
 
 impl Core {
-    /// Does `work` for every shard of the numbers, which together are all of them: on this thread, or
-    /// on several if there are many inodes.
+    /// Calls `work` for ranges of numbers that together cover all: on this thread, or on several if
+    /// there are many inodes.
     pub(crate) fn in_shards(&self, work: impl Fn((u64, u64)) + Sync) {
         let worth = usize::try_from(self.index.len() / WORTH_A_THREAD).unwrap_or(usize::MAX);
         let threads = if worth > 1 {
@@ -34,7 +33,7 @@ impl Core {
         });
     }
 
-    /// What `let_go` drops of all shards.
+    /// The sum of what `let_go` drops in all shards.
     pub(crate) fn drop_in_shards(&self, let_go: impl Fn((u64, u64)) -> Dropped + Sync) -> Dropped {
         let sum = Mutex::new(Dropped::default());
         self.in_shards(|range| {
@@ -44,23 +43,5 @@ impl Core {
             sum.names += dropped.names;
         });
         sum.into_inner()
-    }
-
-    /// Hands over the access times that `lazytime` kept back, before all goes.
-    ///
-    /// # Errors
-    /// What the store answers, the first time.
-    pub(crate) fn write_all_times(&self) -> Result<()> {
-        if !self.lazytime.any() {
-            return Ok(());
-        }
-        let outcome = Mutex::new(Ok(()));
-        self.in_shards(|(from, end)| {
-            if let Err(error) = self.write_times_of(InodeWalk::range(from, end)) {
-                let mut first = outcome.lock();
-                *first = first.and(Err(error));
-            }
-        });
-        outcome.into_inner()
     }
 }

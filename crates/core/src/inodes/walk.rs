@@ -1,4 +1,4 @@
-//! The iterators.
+//! The two iterators.
 
 use holdfast_sync::epoch;
 
@@ -7,24 +7,24 @@ use crate::inode::Inode;
 use crate::node::Node;
 use crate::types::Result;
 
-/// Inodes that are taken into use at once.
+/// Inodes that are referenced at once.
 const BATCH: usize = 64;
 
-/// What a visitor wants.
+/// A visitor's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    /// The next inode.
+    /// Continue with the next inode.
     Continue,
-    /// No more inodes now: the walk can go on later behind this one.
+    /// Stop; the walk can continue later behind this inode.
     Stop,
 }
 
-/// Is an inode that a walk comes to taken into use, to be visited?
+/// Does a walk reference an inode and visit it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
     No,
     Yes,
-    /// And no other one before it was visited.
+    /// Yes, and visit it before any other inode is referenced.
     Last,
 }
 
@@ -37,31 +37,26 @@ impl From<bool> for Take {
     }
 }
 
-/// A walk over the inodes in memory, or what is left of one.
+/// The state of a walk over the inodes in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InodeWalk {
-    /// The number to go on from.
+    /// The number to continue from.
     next: Option<u64>,
-    /// The number behind the last.
+    /// The end of the range, exclusive.
     end: u64,
     used_only: bool,
 }
 
 impl InodeWalk {
-    /// Over all of them.
+    /// A walk over all inodes.
     #[must_use]
     pub fn new() -> Self {
         Self::range(0, u64::MAX)
     }
 
-    /// Over those with greater numbers.
+    /// A walk over the inodes with greater numbers.
     pub(crate) fn after(last: crate::types::Ino) -> Self {
         Self::range(last.0.saturating_add(1), u64::MAX)
-    }
-
-    /// The numbers from which on, and up to which, it would go; `None` if it is done.
-    pub(crate) fn rest(&self) -> Option<(u64, u64)> {
-        self.next.map(|next| (next, self.end))
     }
 
     pub(crate) fn range(from: u64, end: u64) -> Self {
@@ -72,15 +67,15 @@ impl InodeWalk {
         }
     }
 
-    /// Leaves out inodes that nobody uses. (Those that several threads used lately are shown in any
-    /// case: their uses are counted by core, and no moment has a sum of them.)
+    /// Skips unreferenced inodes. An inode that several threads used lately is visited in any case:
+    /// its reference count is split by core and cannot be summed atomically.
     #[must_use]
     pub fn used_only(mut self) -> Self {
         self.used_only = true;
         self
     }
 
-    /// Has it come to its end?
+    /// Is the walk complete?
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.next.is_none()
@@ -99,57 +94,42 @@ impl Core {
         walk: &mut InodeWalk,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
-        // Nearly all are taken into use.
-        let most = !walk.used_only;
-        self.walk_by(most, walk, |_| Take::Yes, visit)
+        self.walk_inodes_if(walk, |_| Take::Yes, visit)
     }
 
-    /// Those that are `wanted` at the moment in which the walk comes to them: the others are not
-    /// taken into use, which would write to each.
+    /// Visits the inodes that are `wanted` when the walk reaches them. The others are not
+    /// referenced, which would write to each.
     pub(crate) fn walk_inodes_if(
         &self,
         walk: &mut InodeWalk,
         wanted: impl Fn(&Inode) -> Take,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
-        self.walk_by(false, walk, wanted, visit)
-    }
-
-    /// `most`: most inodes are taken into use.
-    #[inline]
-    fn walk_by(
-        &self,
-        most: bool,
-        walk: &mut InodeWalk,
-        wanted: impl Fn(&Inode) -> Take,
-        visit: &mut dyn FnMut(&Node) -> Result<Visit>,
-    ) -> Result<()> {
-        // Nodes: they give their uses back properly on every way out, a visitor's panic included.
+        // Nodes, so that every way out drops the references, including a panic of the visitor.
         let mut batch: Vec<Node> = Vec::with_capacity(BATCH);
         while let Some(from) = walk.next {
             let next = {
                 let guard = epoch::pin();
                 let take = |inode: &Inode| {
-                    // What is not yet known to the store is its maker's alone.
+                    // An inode that the store was not given yet belongs to its creator.
                     let may_be = (!walk.used_only || inode.may_be_used())
-                        && (self.pinned || !inode.is_unborn());
+                        && (self.pinned || !inode.is_new());
                     let take = if may_be { wanted(inode) } else { Take::No };
                     if take != Take::No {
                         batch.extend(Node::acquire_in_passing(inode));
                     }
                     batch.len() < BATCH && take != Take::Last
                 };
-                let range = (from, walk.end);
-                self.index.scan_to_change(most, range, &guard, take)
+                self.index.scan(from, walk.end, &guard, take)
             };
             let mut nodes = batch.drain(..);
             while let Some(node) = nodes.next() {
                 let key = node.ino().0;
                 let verdict = visit(&node);
-                self.put_in_passing(node);
+                self.put(node);
                 if verdict != Ok(Visit::Continue) {
                     walk.next = key.checked_add(1).filter(|next| *next < walk.end);
-                    // The rest of the batch was taken into use, and is given back in turn.
+                    // Drops the references to the rest of the batch.
                     nodes.for_each(|node| self.put(node));
                     return verdict.map(drop);
                 }
@@ -159,8 +139,8 @@ impl Core {
         Ok(())
     }
 
-    /// Shows every inode in memory to `look`, in whatever state, without taking it into use. The
-    /// visitor must not block: it runs under a guard.
+    /// Calls `look` for every inode in memory, in any state, without a reference. `look` must not
+    /// block: it runs under an epoch guard.
     pub(crate) fn scan_inodes(&self, (from, end): (u64, u64), look: &mut dyn FnMut(&Inode)) {
         let mut next = Some(from);
         while let Some(from) = next {

@@ -1,6 +1,7 @@
 //! copy_file_range(2).
 
 use holdfast_cache::{Pages, PagesLock, Piece};
+use std::io::IoSlice;
 
 use super::{SIZE_MAX, readable, writable};
 use crate::FileSystem;
@@ -8,25 +9,31 @@ use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
-use crate::store::{Change, Intent, Reservation};
+use crate::store::{Change, Intent, Operation};
+use crate::through::Changed;
+use crate::transaction::{Begun, Transaction};
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
 
-/// Bytes that one call carries at most over a store that is asked for room for them.
+/// Bytes that are read and written at once over a store that does not copy.
+const BUFFER: u64 = 1 << 20;
+/// The most bytes of one call over a store that reserves space.
 const PART: u64 = 8 << 20;
-/// Holes that one call carries at most: each is a change of its own.
+/// The most holes of one call: each is a change of its own.
 const HOLES_MAX: u64 = 256;
-/// Bytes that one call carries at most, as in the kernel.
+/// The most bytes of one call, as in the kernel.
 const COPY_MAX: u64 = 0x7fff_f000;
 
 impl FileSystem {
-    /// Copies `len` bytes between two places; returns the bytes copied, fewer at the source's
-    /// end, when space ran out, or when there is much to copy that is not in memory. Holes stay holes where they cover whole pages.
+    /// Copies `len` bytes between two ranges; returns the number of bytes copied. It is less at the
+    /// source's end, when space ran out, or when much of the range is not in memory. Holes that
+    /// cover whole pages stay holes.
     ///
     /// # Errors
-    /// `EBADF` for wrong access modes or a target open for appending; `EINVAL` for ranges of one
-    /// file that overlap, or what is not a regular file; `EISDIR`; `EFBIG`; `ENOSPC`, `EDQUOT`; `EROFS`;
-    /// `EPERM` where flags of the target forbid it; `EOVERFLOW` for ranges that wrap, `EINVAL` for offsets beyond 2^63 - 1.
+    /// `EBADF` for wrong access modes or a target open for appending. `EINVAL` for overlapping
+    /// ranges of one file, for offsets beyond 2^63 - 1, and for what is not a regular file. `EPERM`
+    /// if flags of the target forbid it. `EOVERFLOW` for ranges that wrap. `EISDIR`, `EFBIG`,
+    /// `ENOSPC`, `EDQUOT`, `EROFS`.
     pub fn copy_file_range(
         &self,
         who: &Caller,
@@ -63,19 +70,38 @@ impl FileSystem {
             return Err(Errno::EFBIG);
         }
         let (from_inode, to_inode) = (from.node().inode(), to.node().inode());
+        core.refresh(from_inode)?;
+        let len = copied_len(len, from_inode.size(), from_offset, to_offset);
+        if len == 0 {
+            return Ok(0);
+        }
         let held = core.cached();
-        let copied = if let Some(through) = core.through() {
-            let len = len.min(SIZE_MAX - to_offset);
-            through.copy(who, (from, from_offset), (to, to_offset), len)?
-        } else if from.node() == to.node() {
-            core.copy_within(who, to, target, from_offset, to_offset, len)?
-        } else {
-            core.copy_between(
-                who,
-                (from_inode, source, from_offset),
-                (to, target, to_offset),
+        let begun = core.begin_content(|through| {
+            if from.node() == to.node() && from_offset.abs_diff(to_offset) < len {
+                return Err(Errno::EINVAL);
+            }
+            core.drop_privileges(who, to.node())?;
+            let operation = Operation::Copy {
+                from: (from_inode.ino(), from_offset),
+                to: (to_inode.ino(), to_offset),
                 len,
-            )?
+            };
+            through.perform(who, &operation)
+        });
+        let copied = match begun {
+            Ok(Begun::Done(performed)) => {
+                performed.update(to.node(), Changed::Content)?;
+                performed.done.count
+            }
+            Ok(Begun::Decide(transaction)) => {
+                let (from, to) = ((from, source, from_offset), (to, target, to_offset));
+                core.copy(who, transaction, from, to, len)?
+            }
+            // The store does not copy.
+            Err(Errno::EOPNOTSUPP | Errno::EXDEV | Errno::ENOSYS) => {
+                core.copy_by_parts(who, (from, from_offset), (to, to_offset), len)?
+            }
+            Err(error) => return Err(error),
         };
         if copied > 0 {
             if !from.flags().contains(OpenFlags::NOATIME) {
@@ -85,88 +111,103 @@ impl FileSystem {
             core.notify_event(to_inode, EventMask::MODIFY);
             core.notify_inode(who, to_inode.ino(), true);
         }
-        core.relieve_since(held);
+        core.shrink_content_since(held);
         Ok(copied)
     }
 }
 
 impl Core {
-    fn copy_within(
+    /// Copies by reading and writing; returns the number of bytes.
+    fn copy_by_parts(
         &self,
         who: &Caller,
-        to: &OpenFile,
-        pages: &Pages,
-        from_offset: u64,
-        to_offset: u64,
+        (from, from_offset): (&OpenFile, u64),
+        (to, to_offset): (&OpenFile, u64),
         len: u64,
     ) -> Result<u64> {
-        let inode = to.node().inode();
-        let given = len;
+        let mut done = 0;
+        let mut buf = vec![0; BUFFER.min(len) as usize];
+        while done < len {
+            let part = usize::try_from(len - done).unwrap_or(usize::MAX);
+            let part = part.min(buf.len());
+            let read = self.read(from, from_offset + done, &mut buf[..part]);
+            let copied = read.and_then(|read| {
+                let bufs = [IoSlice::new(&buf[..read])];
+                self.write(who, to, Some(to_offset + done), &bufs)
+            });
+            match copied {
+                Ok((_, 0)) => break,
+                Ok((_, written)) => done += written as u64,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
+    fn copy(
+        &self,
+        who: &Caller,
+        mut transaction: Transaction<'_>,
+        (from, source, from_offset): (&OpenFile, &Pages, u64),
+        (to, target, to_offset): (&OpenFile, &Pages, u64),
+        len: u64,
+    ) -> Result<u64> {
+        let (from_inode, inode) = (from.node().inode(), to.node().inode());
+        let (source, mut pages, len) = if from.node() == to.node() {
+            let (pages, len) = self.lock_within(inode, target, (from_offset, to_offset), len)?;
+            (None, pages, len)
+        } else {
+            let from = (from_inode, source, from_offset);
+            let (source, pages, len) = self.lock_to_copy(from, (inode, target, to_offset), len)?;
+            (Some(source), pages, len)
+        };
+        if len == 0 {
+            return Ok(0);
+        }
+        let (len, holes) = self.few_holes(source.as_ref().unwrap_or(&pages), from_offset, len);
+        let bytes = to_offset..to_offset + len;
+        transaction.reserve(inode, &pages, bytes, || Intent {
+            pieces: 2 * holes,
+            ..self.intent_to_write(inode.size(), to_offset, len)
+        })?;
+        self.drop_privileges(who, to.node())?;
+        let space = self.space_of(inode, Check::of(who));
+        let copied = match &source {
+            Some(source) => {
+                pages.copy_range(to_offset, source, from_offset, len, space.account())?
+            }
+            None => pages.copy_within(to_offset, from_offset, len, space.account())?,
+        };
+        space.submit(transaction.reservation());
+        self.commit_copied(transaction, inode, &mut pages, to_offset, copied)?;
+        Ok(copied)
+    }
+
+    /// Locks the pages of a file once those that a copy reads and writes are in memory; returns
+    /// also the length of the copy.
+    fn lock_within<'p>(
+        &self,
+        inode: &Inode,
+        body: &'p Pages,
+        (from, to): (u64, u64),
+        given: u64,
+    ) -> Result<(PagesLock<'p>, u64)> {
         let mut len = 0;
-        let mut pages = self.lock_with(inode, pages, |pages| {
-            let all = copied_len(given, inode.size(), from_offset, to_offset);
-            if all > 0 && to_offset + all > from_offset && to_offset < from_offset + all {
+        let pages = self.lock_with(inode, body, |pages| {
+            let all = copied_len(given, inode.size(), from, to);
+            if all > 0 && to + all > from && to < from + all {
                 return Err(Errno::EINVAL);
             }
             len = self.at_once(all);
             let missing = |at: u64| self.missing(inode, pages, at..at.saturating_add(len));
-            Ok(missing(from_offset).or_else(|| missing(to_offset)))
+            Ok(missing(from).or_else(|| missing(to)))
         })?;
-        if len == 0 {
-            return Ok(0);
-        }
-        let size = inode.size();
-        let (len, holes) = self.few_holes(&pages, from_offset, len);
-        let bytes = to_offset..to_offset + len;
-        let mut reservation = self.reserve_for(inode, &pages, bytes, || {
-            self.intent_to_copy(size, to_offset, len, holes)
-        })?;
-        self.drop_privileges(who, to.node())?;
-        let space = self.space_of(inode, Check::of(who));
-        let copied = pages.copy_within(to_offset, from_offset, len, space.account())?;
-        space.hand_over(&mut reservation);
-        self.copied(&mut reservation, inode, &mut pages, to_offset, copied)?;
-        Ok(copied)
+        Ok((pages, len))
     }
 
-    fn copy_between(
-        &self,
-        who: &Caller,
-        (source, source_body, from_offset): (&Inode, &Pages, u64),
-        (to, target_body, to_offset): (&OpenFile, &Pages, u64),
-        len: u64,
-    ) -> Result<u64> {
-        let target = to.node().inode();
-        let (source_pages, mut target_pages, len) = self.lock_to_copy(
-            (source, source_body, from_offset),
-            (target, target_body, to_offset),
-            len,
-        )?;
-        if len == 0 {
-            return Ok(0);
-        }
-        let (len, holes) = self.few_holes(&source_pages, from_offset, len);
-        let bytes = to_offset..to_offset + len;
-        let mut reservation = self.reserve_for(target, &target_pages, bytes, || {
-            self.intent_to_copy(target.size(), to_offset, len, holes)
-        })?;
-        self.drop_privileges(who, to.node())?;
-        let space = self.space_of(target, Check::of(who));
-        let copied =
-            target_pages.copy_range(to_offset, &source_pages, from_offset, len, space.account())?;
-        space.hand_over(&mut reservation);
-        self.copied(
-            &mut reservation,
-            target,
-            &mut target_pages,
-            to_offset,
-            copied,
-        )?;
-        Ok(copied)
-    }
-
-    /// Locks the pages of two files once those that a copy reads and those that it writes are in
-    /// memory; says how much it may copy.
+    /// Locks the pages of two files once the pages that a copy reads and writes are in memory;
+    /// returns also the length of the copy.
     fn lock_to_copy<'p>(
         &self,
         (source, source_body, from): (&Inode, &'p Pages, u64),
@@ -175,7 +216,8 @@ impl Core {
     ) -> Result<(PagesLock<'p>, PagesLock<'p>, u64)> {
         let mut tries = 0;
         loop {
-            // By number, so that two copies in opposite directions cannot wait for each other.
+            // In ascending order of `ino`, so that two copies in opposite directions cannot
+            // deadlock.
             let (mut source_pages, mut target_pages);
             if source.ino() < target.ino() {
                 source_pages = source_body.lock();
@@ -193,8 +235,8 @@ impl Core {
                 return Ok((source_pages, target_pages, len));
             }
             if missing.is_some_and(|needed| needed.tries() <= tries) {
-                source_pages = self.bring_locked(source, source_body, source_pages, read)?;
-                target_pages = self.bring_locked(target, target_body, target_pages, written)?;
+                source_pages = self.fill_locked(source, source_body, source_pages, read)?;
+                target_pages = self.fill_locked(target, target_body, target_pages, written)?;
                 return Ok((source_pages, target_pages, len));
             }
             if let Some(needed) = of_source {
@@ -207,16 +249,8 @@ impl Core {
         }
     }
 
-    /// What a copy of bytes with so many holes may take.
-    fn intent_to_copy(&self, size: u64, to: u64, len: u64, holes: u64) -> Intent {
-        let intent = self.intent_to_write(size, to, len);
-        Intent {
-            pieces: 2 * holes,
-            ..intent
-        }
-    }
-
-    /// As much of these bytes as has few holes, and how many, for a store that hears of each.
+    /// The longest prefix of this range with few holes, and their number, for a store that gets
+    /// each hole as a change.
     fn few_holes(&self, pages: &PagesLock<'_>, offset: u64, len: u64) -> (u64, u64) {
         let (mut taken, mut holes) = (0, 0);
         if self.pinned {
@@ -232,7 +266,7 @@ impl Core {
         (len, holes)
     }
 
-    /// As much of a copy as is done at once: all of it is in memory then.
+    /// The length of a copy that is done in one step, with all of its pages in memory.
     fn at_once(&self, len: u64) -> u64 {
         match self.pinned {
             true => len,
@@ -240,12 +274,12 @@ impl Core {
         }
     }
 
-    /// Bytes arrived in a file whose pages are locked.
+    /// Commits bytes that were copied to a file with locked pages.
     ///
-    /// What was a page and is one needs no other place: only where there are holes now are places given back.
-    fn copied(
+    /// Only holes free blocks of the target: its other pages keep their blocks.
+    fn commit_copied(
         &self,
-        reservation: &mut Reservation<'_>,
+        transaction: Transaction<'_>,
         target: &Inode,
         pages: &mut PagesLock<'_>,
         offset: u64,
@@ -279,12 +313,11 @@ impl Core {
                 },
             });
         }
-        let held = reservation.held();
-        self.apply_written(turn, held, target, &batch, &|page| pages.show(page))
+        transaction.commit_written(turn, &batch, &|page| pages.show(page))
     }
 }
 
-/// How much of so many bytes there is to copy, of a source of this size.
+/// The number of bytes to copy from a source of this size.
 fn copied_len(given: u64, size: u64, from: u64, to: u64) -> u64 {
     given.min(size.saturating_sub(from)).min(SIZE_MAX - to)
 }

@@ -1,22 +1,26 @@
-//! fallocate(2): space, holes, and ranges that come and go.
+//! fallocate(2).
 
-use holdfast_cache::PagesLock;
-use holdfast_cache::{Account, PAGE_SIZE};
+use std::ops::Range;
 
+use holdfast_cache::{Account, PagesLock};
+
+use super::populate::PAGE;
 use super::{SIZE_MAX, writable};
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
-use crate::store::{Change, Class, Intent};
+use crate::store::{Change, Class, Intent, Operation};
+use crate::through::Changed;
+use crate::transaction::{Begun, Transaction};
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
 
-/// Bytes that are allocated at once over a store that is asked for room for them.
+/// Bytes that are allocated in one step over a store that reserves space.
 const PART: u64 = 16 << 20;
 
-/// What a mode word asks for.
+/// The operation that a mode word requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Allocate,
@@ -26,7 +30,7 @@ enum What {
     Insert,
 }
 
-/// A request whose mode made sense.
+/// A request with a valid mode.
 #[derive(Clone, Copy)]
 struct Request {
     what: What,
@@ -36,8 +40,17 @@ struct Request {
 }
 
 impl Request {
-    fn takes_space_behind(self, size: u64) -> bool {
-        matches!(self.what, What::Allocate | What::Zero) && self.offset + self.len > size
+    /// Does it allocate space?
+    fn takes_space(self) -> bool {
+        matches!(self.what, What::Allocate | What::Zero)
+    }
+
+    fn end(self) -> u64 {
+        self.offset + self.len
+    }
+
+    fn pages(self) -> Range<u64> {
+        self.offset / PAGE..self.end().div_ceil(PAGE)
     }
 }
 
@@ -45,10 +58,11 @@ impl FileSystem {
     /// Allocates, frees, zeroes, removes or inserts a range, as `mode` says.
     ///
     /// # Errors
-    /// `EINVAL` for an empty range, for COLLAPSE and INSERT of ranges that are not whole pages or
-    /// reach the end; `EOPNOTSUPP` for modes that make no sense together; `EBADF` if not open for
-    /// writing; `EFBIG`; `ENOSPC`, `EDQUOT`: then nothing changed, but that of much the first part may be there; `EISDIR`; `ENODEV` for other kinds of
-    /// inode; `EPERM` if the file is immutable, or only appended to and this is more than allocating.
+    /// `EINVAL` for an empty range, and for COLLAPSE and INSERT of ranges that are not whole pages
+    /// or reach the end. `EOPNOTSUPP` for modes that cannot be combined. `EBADF` if not open for
+    /// writing. `EISDIR`; `ENODEV` for other kinds of inode. `ENOSPC`, `EDQUOT`: nothing changed,
+    /// except that the first part of a long range may be allocated. `EPERM` if the file is
+    /// immutable, or append-only and this is more than allocating. `EFBIG`.
     pub fn fallocate(
         &self,
         who: &Caller,
@@ -63,27 +77,36 @@ impl FileSystem {
         core.writable()?;
         let node = file.node();
         let inode = node.inode();
-        if let Some(through) = core.through() {
-            match mode.difference(Fallocate::KEEP_SIZE).is_empty() {
-                true => inode.not_immutable()?,
-                false => inode.allow_change()?,
-            }
+        let may_change = || match mode.difference(Fallocate::KEEP_SIZE).is_empty() {
+            true => inode.not_immutable(),
+            false => inode.allow_change(),
+        };
+        let begun = core.begin_content(|through| {
+            may_change()?;
             core.refresh(inode)?;
             new_size(request, inode.size())?;
-            return through.allocate(who, file, mode, (offset, len));
-        }
-        {
-            let mut pages = core.lock_with(inode, pages, |_| {
-                match mode.difference(Fallocate::KEEP_SIZE).is_empty() {
-                    true => inode.not_immutable()?,
-                    false => inode.allow_change()?,
-                }
-                Ok(core.map_missing(inode))
-            })?;
             core.drop_privileges(who, node)?;
-            core.has_room_for(request, &pages)?;
-            for part in core.parts(request) {
-                core.fallocate(who, inode, &mut pages, part)?;
+            let ino = inode.ino();
+            let operation = Operation::Allocate {
+                ino,
+                mode,
+                offset,
+                len,
+            };
+            through.perform(who, &operation)
+        });
+        match begun? {
+            Begun::Done(performed) => performed.update(node, Changed::Content)?,
+            Begun::Decide(transaction) => {
+                let mut pages = core.lock_with(inode, pages, |_| {
+                    may_change()?;
+                    Ok(core.map_missing(inode))
+                })?;
+                core.drop_privileges(who, node)?;
+                core.has_room_for(request, &pages)?;
+                for part in core.parts(request) {
+                    core.fallocate(who, transaction.part(), inode, &mut pages, part)?;
+                }
             }
         }
         core.notify_event(inode, EventMask::MODIFY);
@@ -93,60 +116,53 @@ impl FileSystem {
 }
 
 impl Core {
-    /// Does what is asked for, all or nothing.
+    /// Performs a request, all or nothing.
     fn fallocate(
         &self,
         who: &Caller,
+        mut transaction: Transaction<'_>,
         inode: &Inode,
         pages: &mut PagesLock<'_>,
         request: Request,
     ) -> Result<()> {
         let size = inode.size();
         let new_size = new_size(request, size)?;
-        let bytes = request.offset..request.offset + request.len;
-        let mut reservation = self.reserve_for(inode, pages, bytes, || {
-            self.intent_of(request, size, pages.pages())
-        })?;
+        let bytes = request.offset..request.end();
+        let intent = || self.intent_of(request, size, pages.pages());
+        transaction.reserve(inode, pages, bytes, intent)?;
         let space = self.space_of(inode, Check::of(who));
         if new_size < size {
             pages.begin();
         }
-        carry_out(request, pages, space.account())?;
+        let change = perform(request, inode.ino(), pages, space.account())?;
         let turn = self.log_order([inode]);
-        let record = {
+        {
             let mut meta = inode.write();
             meta.size = new_size;
             meta.modified(inode.time_of_change());
-            if !self.pinned && request.takes_space_behind(new_size) {
-                // Of few inodes: so that it is asked for when the inode was not in memory.
+            if !self.pinned && request.takes_space() && request.end() > new_size {
+                // Space behind the end is rare. The mark makes a later load ask the store for it.
                 meta.extra_attrs();
             }
-            inode.record(&meta)
-        };
-        pages.has_size(new_size);
-        if self.pinned {
-            return Ok(());
         }
-        space.hand_over(&mut reservation);
-        let batch = [
-            change(request, inode.ino()),
-            Change::Attributes { inode: record },
-        ];
-        self.apply_in(turn, &mut reservation, [inode], &batch)
+        let record = inode.record(&inode.meta());
+        pages.has_size(new_size);
+        space.submit(transaction.reservation());
+        transaction.commit(turn, &[change, Change::Attributes { inode: record }])
     }
 
-    /// What a store is asked for at once: each place that it finds is a record of its journal.
+    /// Splits a request into steps: each extent that the store allocates is a record of its
+    /// journal.
     fn parts(&self, request: Request) -> impl Iterator<Item = Request> {
-        let takes = matches!(request.what, What::Allocate | What::Zero);
-        let most = match takes && !self.pinned {
+        let most = match request.takes_space() && !self.pinned {
             true => PART,
             false => u64::MAX,
         };
-        let end = request.offset + request.len;
+        let end = request.end();
         let mut next = Some(request.offset).filter(|at| *at < end);
         std::iter::from_fn(move || {
             let offset = next?;
-            // Parts meet at whole ones.
+            // Parts begin at multiples of `PART`.
             let len = most.saturating_sub(offset % most).min(end - offset);
             next = Some(offset + len).filter(|at| *at < end);
             Some(Request {
@@ -157,18 +173,15 @@ impl Core {
         })
     }
 
-    /// Refuses what comes in several parts and has no room, before the first of them.
+    /// Refuses a request of several parts without room, before the first of them.
     fn has_room_for(&self, request: Request, held: &PagesLock<'_>) -> Result<()> {
-        let takes = matches!(request.what, What::Allocate | What::Zero);
-        if self.pinned || !takes || request.len <= PART {
+        if self.pinned || !request.takes_space() || request.len <= PART {
             return Ok(());
         }
-        let page = PAGE_SIZE as u64;
-        let end = request.offset + request.len;
-        if held.have_space(&(request.offset / page..end.div_ceil(page))) {
+        if held.have_space(&request.pages()) {
             return Ok(());
         }
-        let pages = (request.len / page).saturating_sub(held.pages());
+        let pages = (request.len / PAGE).saturating_sub(held.pages());
         self.reserve(&Intent {
             pages,
             ..Intent::default()
@@ -176,21 +189,17 @@ impl Core {
         .map(drop)
     }
 
-    /// What a request may take of the store, besides space for pages that have none.
+    /// Upper bounds for a request, without space for pages that have none.
     fn intent_of(&self, request: Request, size: u64, held: u64) -> Intent {
-        let Request {
-            what, offset, len, ..
-        } = request;
-        let page = PAGE_SIZE as u64;
-        let pages = (offset + len).div_ceil(page) - offset / page;
-        let small = u64::from(0 < size && size <= self.small);
+        let pages = request.pages();
+        let pages = pages.end - pages.start;
         let intent = Intent {
             ranges: 1,
             records: 1,
-            moved: small,
+            moved: u64::from(0 < size && size <= self.small),
             ..Intent::default()
         };
-        match what {
+        match request.what {
             What::Allocate => Intent {
                 allocated: pages,
                 ..intent
@@ -204,14 +213,13 @@ impl Core {
                 touched: held,
                 ..intent
             },
-            What::Collapse => Intent {
+            What::Collapse | What::Punch => Intent {
                 class: Class::GivingBack,
-                touched: held,
-                moved: 0,
-                ..intent
-            },
-            What::Punch => Intent {
-                class: Class::GivingBack,
+                touched: if request.what == What::Collapse {
+                    held
+                } else {
+                    0
+                },
                 moved: 0,
                 ..intent
             },
@@ -269,7 +277,7 @@ fn new_size(request: Request, size: u64) -> Result<u64> {
         offset,
         len,
     } = request;
-    let aligned = |value: u64| value.is_multiple_of(PAGE_SIZE as u64);
+    let aligned = |value: u64| value.is_multiple_of(PAGE);
     match what {
         What::Punch => Ok(size),
         What::Allocate | What::Zero if keep_size => Ok(size),
@@ -283,41 +291,42 @@ fn new_size(request: Request, size: u64) -> Result<u64> {
     }
 }
 
-fn change(request: Request, ino: Ino) -> Change<'static> {
+/// Performs a request in memory; returns the change for the store.
+fn perform(
+    request: Request,
+    ino: Ino,
+    pages: &mut PagesLock<'_>,
+    account: Account<'_>,
+) -> Result<Change<'static>> {
     let Request {
         what, offset, len, ..
     } = request;
-    match what {
-        What::Allocate => Change::Allocate { ino, offset, len },
-        What::Punch => Change::Zero {
-            ino,
-            offset,
-            len,
-            keep: false,
-        },
-        What::Zero => Change::Zero {
-            ino,
-            offset,
-            len,
-            keep: true,
-        },
-        What::Collapse => Change::Collapse { ino, offset, len },
-        What::Insert => Change::Insert { ino, offset, len },
-    }
-}
-
-fn carry_out(request: Request, pages: &mut PagesLock<'_>, account: Account<'_>) -> Result<()> {
-    let Request {
-        what, offset, len, ..
-    } = request;
-    match what {
-        What::Allocate => pages.allocate(offset, len, account),
+    let zero = |keep| Change::Zero {
+        ino,
+        offset,
+        len,
+        keep,
+    };
+    Ok(match what {
+        What::Allocate => {
+            pages.allocate(offset, len, account)?;
+            Change::Allocate { ino, offset, len }
+        }
         What::Punch => {
             pages.punch(offset, len, account);
-            Ok(())
+            zero(false)
         }
-        What::Zero => pages.zero(offset, len, account),
-        What::Collapse => pages.collapse(offset, len, account),
-        What::Insert => pages.insert(offset, len, account),
-    }
+        What::Zero => {
+            pages.zero(offset, len, account)?;
+            zero(true)
+        }
+        What::Collapse => {
+            pages.collapse(offset, len, account)?;
+            Change::Collapse { ino, offset, len }
+        }
+        What::Insert => {
+            pages.insert(offset, len, account)?;
+            Change::Insert { ino, offset, len }
+        }
+    })
 }

@@ -1,4 +1,4 @@
-//! What is known of a file without its bytes: where it takes space, and how much.
+//! The map of a file: its ranges with space, and their size, without its content.
 
 use std::ops::Range;
 
@@ -9,22 +9,22 @@ use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::types::{Errno, Ino, Result};
 
-/// Where a file takes space, as its store answered.
+/// The ranges of a file with space, as its store returned them.
 #[derive(Default)]
 struct Layout {
-    /// Bytes that take space, and whether they were written.
+    /// Ranges with space, and whether they were written.
     runs: Vec<(Range<u64>, bool)>,
-    /// Of a small file: what was written, run by run, up to the file's end.
+    /// For a small file, the written content, range by range, up to the file's end.
     data: Vec<u8>,
 }
 
 impl Core {
-    /// Has the map of a file brought, and its bytes if they are few. The file may have changed when
-    /// the pages are locked again, or may not be mapped: the caller looks again.
+    /// Loads the map of a file, and its content if the file is small. When the pages are locked
+    /// again, the file may have changed or may still be unmapped: the caller looks again.
     ///
     /// # Errors
-    /// What the store answers; `EUCLEAN` when its map makes no sense.
-    pub(super) fn bring_map<'p>(
+    /// Those of the store; `EUCLEAN` when its map is invalid.
+    pub(super) fn load_map<'p>(
         &self,
         inode: &Inode,
         body: &'p Pages,
@@ -56,7 +56,7 @@ impl Core {
         installed.map(|()| pages)
     }
 
-    /// Says of all of a file where it takes space.
+    /// Applies the map to all of a file.
     fn install(
         &self,
         inode: &Inode,
@@ -69,21 +69,21 @@ impl Core {
             pages.clear(self.loaded());
             return Err(error);
         }
-        if pages.absent() > 0 {
+        if pages.unloaded() > 0 {
             inode.partial();
         } else {
             inode.completed();
         }
         match self.coherence.is_some() {
-            // What a map shows need not be all the space: some was given ahead, or is compressed.
-            true => inode.still_takes_what_was_told(),
+            // The map need not show all space: some may be preallocated, or compressed.
+            true => inode.keep_reported_space(),
             false => inode.takes_its_pages(),
         }
         pages.has_size(size);
         if size <= WHOLE {
             let (ghosts, there) = (&self.reclaim.content_ghosts, self.cache.pages());
-            let again = ghosts.take(inode.ino().0, there);
-            inode.content_comes(&self.reclaim.epochs, again);
+            let refaulted = ghosts.take(inode.ino().0, there);
+            inode.mark_content_loaded(&self.reclaim.epochs, refaulted);
         }
         Ok(())
     }
@@ -95,10 +95,10 @@ impl Core {
             if !written {
                 pages.allocate(run.start, run.end - run.start, self.loaded())?;
             } else if end <= run.start {
-                // Nobody reads it.
+                // Beyond the end, never read.
             } else if size > WHOLE {
                 let touched = run.start / PAGE..end.div_ceil(PAGE);
-                pages.put_aside(touched, self.loaded())?;
+                pages.mark_unloaded(touched, self.loaded())?;
             } else {
                 let (bytes, later) = data.split_at((end - run.start) as usize);
                 pages.write(run.start, bytes, self.loaded())?;
@@ -108,7 +108,7 @@ impl Core {
         Ok(())
     }
 
-    /// Asks the store where a file takes space, and for what it has, if that is little.
+    /// Reads the map of a file from the store, and the content of a small file.
     fn lay_out(&self, ino: Ino, size: u64) -> Result<Layout> {
         let mut layout = Layout::default();
         self.each_run(ino, |run, written| {
@@ -125,7 +125,7 @@ impl Core {
         Ok(layout)
     }
 
-    /// Shows all stretches of a file that take space, and whether they were written.
+    /// Calls `visit` for each range of a file with space, with whether it was written.
     fn each_run(
         &self,
         ino: Ino,
@@ -138,7 +138,7 @@ impl Core {
             if run.start < offset || run.start >= MAX_SIZE || run.len == 0 {
                 return Err(Errno::EUCLEAN);
             }
-            // The last page reaches a byte beyond what offsets can say.
+            // The end of the last page exceeds the largest offset.
             let end = run.start.saturating_add(run.len).min(MAX_SIZE);
             visit(run.start..end, run.written)?;
             offset = end;
@@ -149,7 +149,7 @@ impl Core {
     /// Pages of space that a file takes in the store.
     ///
     /// # Errors
-    /// What the store answers; `EUCLEAN` when its map makes no sense.
+    /// Those of the store; `EUCLEAN` when its map is invalid.
     pub(crate) fn stored_pages(&self, ino: Ino) -> Result<u64> {
         let (mut counted, mut pages) = (0, 0);
         self.each_run(ino, |run, _| {
@@ -162,26 +162,26 @@ impl Core {
         Ok(pages)
     }
 
-    /// Makes sure that it is known how much space a file takes, before its attributes are told.
-    /// Where the record that it was loaded with did not say it, the store is asked.
+    /// Makes sure that the block count of a file is known, before its attributes are returned. If
+    /// the record that it was loaded with does not contain it, the store is asked.
     ///
     /// # Errors
-    /// What the store answers; attributes tell the space by the size then.
+    /// Those of the store; attributes then derive the block count from the size.
     #[inline]
-    pub(crate) fn weigh(&self, inode: &Inode) -> Result<()> {
+    pub(crate) fn load_block_count(&self, inode: &Inode) -> Result<()> {
         match self.pinned || inode.has_known_space() {
             true => Ok(()),
-            // A host that does not let a file be read tells its attributes all the same.
-            false if self.coherence.is_some() => self.weigh_now(inode).or(Ok(())),
-            false => self.weigh_now(inode),
+            // A host that does not allow reading a file still returns its attributes.
+            false if self.coherence.is_some() => self.load_block_count_now(inode).or(Ok(())),
+            false => self.load_block_count_now(inode),
         }
     }
 
     #[cold]
-    fn weigh_now(&self, inode: &Inode) -> Result<()> {
+    fn load_block_count_now(&self, inode: &Inode) -> Result<()> {
         let body = inode.regular()?;
         let is_full = || {
-            // Nearly every file, with one question.
+            // One request suffices for nearly every file.
             let run = self.store.next_space(inode.ino(), 0)?;
             Ok(run.is_some_and(|run| {
                 run.start == 0
@@ -204,15 +204,15 @@ impl Core {
         }
     }
 
-    /// Has it space from this byte on, or may it have, if that cannot be told?
+    /// Has the file space from this byte on, or may it have some because the store cannot say?
     fn has_space_behind(&self, inode: &Inode, end: u64) -> bool {
         let behind = || self.store.next_space(inode.ino(), end);
         inode.may_have_extra_attrs() && behind().map_or(true, |run| run.is_some())
     }
 
-    /// Asks the store about a file that is not mapped, with the pages free, and locks them then:
-    /// the answer is that of a moment. `None`: nothing is `wanted` any more, as it is once the file
-    /// is mapped.
+    /// Asks the store about a file that is not mapped, with the pages unlocked, and locks them
+    /// again. The file did not change during the request. `None`: nothing is `wanted` any more, as
+    /// after the file was mapped.
     pub(super) fn ask<'p, R>(
         &self,
         inode: &Inode,
@@ -233,7 +233,7 @@ impl Core {
                 return Some((pages, answer));
             }
         }
-        // Others change it all the time.
+        // Others change the file all the time.
         let pages = body.lock();
         wanted().then(|| (pages, ask()))
     }

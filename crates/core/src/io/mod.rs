@@ -1,9 +1,9 @@
 //! The content of regular files.
 //!
-//! *Locking.* A file's pages are locked over a change, size and times included; the size changes
-//! after the pages. A read takes no lock and sees a change whole or not at all; only when changes
-//! come in its way again and again it takes the lock. Copies between two files lock them by
-//! number.
+//! *Locking.* A file's pages are locked during a change, size and times included; the size changes
+//! after the pages. A read takes no lock and sees a change whole or not at all; after repeated
+//! conflicts with changes it takes the lock. Copies between two files lock them in ascending order
+//! of `ino`.
 
 mod copy;
 mod fallocate;
@@ -28,8 +28,8 @@ use crate::types::{Errno, Result};
 const SIZE_MAX: u64 = i64::MAX as u64;
 
 impl Core {
-    /// Pages of a file that the store has no page for, and needs one when the file gets another length: the
-    /// first one of a [small](crate::store::Guarantees::small) file.
+    /// Pages without a page in the store that need one when the size changes: the first page of a
+    /// [small](crate::store::Guarantees::small) file.
     fn outgrown(&self, old: u64, new: u64) -> u64 {
         u64::from(0 < old && old <= self.small && self.small < new)
     }
@@ -39,16 +39,13 @@ impl Core {
     /// # Errors
     /// Those of [`Core::reserve`].
     #[inline]
-    fn reserve_for(
+    pub(crate) fn reserve_for(
         &self,
         inode: &Inode,
         pages: &PagesLock<'_>,
         bytes: Range<u64>,
         intent: impl FnOnce() -> Intent,
     ) -> Result<Reservation<'_>> {
-        if self.pinned {
-            return Ok(Reservation::none());
-        }
         let intent = intent();
         match Reservation::at_once(&*self.behind, &intent) {
             Some(reservation) => Ok(reservation),
@@ -56,8 +53,8 @@ impl Core {
         }
     }
 
-    /// As [`reserve_for`](Self::reserve_for), where room may be short. A change of bytes that have space
-    /// takes none, even behind the end of the file.
+    /// Like [`reserve_for`](Self::reserve_for), if space may be short. A change of bytes that have
+    /// space needs none, even behind the end of the file.
     #[cold]
     fn reserve_in_place(
         &self,
@@ -77,10 +74,11 @@ impl Core {
         })
     }
 
-    /// Do all of these bytes have space in the store, and the first page of the file, if it has bytes?
+    /// Do all of these bytes have space in the store, and the first page of the file, if it has
+    /// bytes?
     ///
     /// # Errors
-    /// What the store answers.
+    /// Those of the store.
     fn has_space(&self, inode: &Inode, pages: &PagesLock<'_>, bytes: Range<u64>) -> Result<bool> {
         let page = PAGE_SIZE as u64;
         if !pages.have_space(&(bytes.start / page..bytes.end.div_ceil(page))) {
@@ -90,13 +88,13 @@ impl Core {
         if size == 0 || size > self.small {
             return Ok(true);
         }
-        // What the store keeps without pages ends where the file does.
+        // Content that the store keeps without pages ends at the end of the file.
         let first = self.store.next_space(inode.ino(), 0)?;
         Ok(first.is_some_and(|run| run.start + run.len >= page))
     }
 }
 
-/// Is `offset..offset + len` within what offsets can say?
+/// Is `offset..offset + len` within the range of offsets?
 fn check_range(offset: u64, len: usize) -> Result<()> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= SIZE_MAX => Ok(()),
@@ -104,7 +102,7 @@ fn check_range(offset: u64, len: usize) -> Result<()> {
     }
 }
 
-/// The content behind a file opened for reading.
+/// The content of a file opened for reading.
 fn readable(file: &OpenFile) -> Result<&Pages> {
     if !file.flags().readable() {
         return Err(Errno::EBADF);
@@ -112,7 +110,7 @@ fn readable(file: &OpenFile) -> Result<&Pages> {
     file.node().inode().regular()
 }
 
-/// The content behind a file opened for writing.
+/// The content of a file opened for writing.
 fn writable(file: &OpenFile) -> Result<&Pages> {
     if !file.flags().writable() {
         return Err(Errno::EBADF);

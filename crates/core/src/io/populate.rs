@@ -1,18 +1,18 @@
-//! Bringing a file's bytes into memory, as far as they are asked for.
+//! Loading of a file's content on demand.
 //!
-//! Over a store that does not pin everything an inode comes without its content. Of that either
-//! nothing is known; or it is *mapped*: each page is known to be a hole, in memory or absent; or it is
-//! *complete*: mapped, and no page is absent. Small files are brought as a whole; of others the
-//! map comes first, and then what is read, with more ahead of a reader that reads in order.
+//! Over a store that does not pin everything, an inode is loaded without its content. The content
+//! is either unknown; or *mapped*: each page is known to be a hole, in memory or absent; or
+//! *complete*: mapped, and no page is absent. Small files are loaded as a whole. For others the map
+//! is loaded first, and then the pages that are read, with read-ahead for a sequential reader.
 //!
-//! *Invariant.* What is in memory and what the store answers for it is the same whenever the lock
-//! of the pages is free: so any page may be forgotten then.
+//! *Invariant.* While the page lock is free, each page in memory equals the store's answer for it:
+//! so any page may be dropped then.
 //!
-//! *Locking.* The pages are not locked while the store is asked. What is missing is found under the
-//! lock and marked as in flight; what came is published under it, as far as the file did not change
-//! there meanwhile (see [`holdfast_cache::Flight`]). Then the caller looks again. The marks change
-//! after a beginning: a reader without the lock that met a page without a frame, and then a
-//! complete file, and then that nothing had begun, met a hole.
+//! *Locking.* The pages are not locked during a request to the store. Missing pages are found under
+//! the lock and marked as in flight. What was read is published under the lock, except where the
+//! file changed meanwhile (see [`holdfast_cache::Flight`]). Then the caller looks again. The marks
+//! change after a write section begins. So a page is a hole for a reader without the lock if it
+//! sees no frame, then a complete file, and then that no write section has begun.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,48 +26,48 @@ use crate::types::{Errno, Ino, Result};
 
 pub(super) const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
 
-/// Bytes brought in one call to the store.
+/// Bytes of one request to the store.
 pub(super) const BYTES_MAX: u64 = 1 << 20;
-/// Pages brought ahead of a reader in order, at most.
-const AHEAD_MAX: u64 = 255;
-/// Pages brought ahead of a reader that begins at the start of a file.
-const AHEAD_FIRST: u64 = 32;
-/// Stores take whole ones of these without having to know what is around them in a page.
+/// The most pages of read-ahead for a sequential reader.
+const READAHEAD_MAX: u64 = 255;
+/// Pages of read-ahead for a reader that begins at the start of a file.
+const READAHEAD_FIRST: u64 = 32;
+/// Stores accept whole sectors without reading the page around them.
 const SECTOR: u64 = 512;
-/// Times that a thread asks with the pages free, beyond one for each page that it needs. If what
-/// comes is of no use as often, since others change the file or need the memory, it holds the lock
-/// meanwhile.
+/// How often a thread asks with the pages unlocked, beyond once for each page that it needs. If its
+/// reads were useless as often, because others change the file or need the memory, it keeps the
+/// lock meanwhile.
 pub(super) const TRIES: u64 = 8;
 
-/// Are the pages locked while the store is asked?
+/// Are the pages locked during the request to the store?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     Free,
     Locked,
 }
 
-/// What is not in memory of what is needed.
+/// Missing parts of what is needed.
 #[derive(Clone, Debug)]
 pub(super) struct Needed {
-    /// The pages that are needed. If the file is not mapped its map comes first.
+    /// The needed pages. An unmapped file is mapped first.
     pages: Range<u64>,
-    /// Behind the last page that is worth reading with them.
-    ahead: u64,
+    /// The end of the pages that are worth reading with them.
+    readahead: u64,
 }
 
 impl Needed {
     fn pages(pages: Range<u64>) -> Self {
-        let ahead = pages.end;
-        Self { pages, ahead }
+        let readahead = pages.end;
+        Self { pages, readahead }
     }
 
-    /// How often it is asked for with the pages free.
+    /// How often the request is made with the pages unlocked.
     pub(super) fn tries(&self) -> u64 {
         self.pages.end - self.pages.start + TRIES
     }
 }
 
-/// A flight that ends when this is dropped, if it has not.
+/// A flight that ends at the latest when this is dropped.
 pub(super) struct Leading(pub(super) Arc<Flight>);
 
 impl Drop for Leading {
@@ -77,7 +77,7 @@ impl Drop for Leading {
 }
 
 impl Core {
-    /// Whom pages are charged to whose space was taken when they were written.
+    /// The account of pages with space that was taken when they were written.
     pub(crate) fn loaded(&self) -> Account<'_> {
         Account {
             space: &Loaded,
@@ -85,11 +85,12 @@ impl Core {
         }
     }
 
-    /// Locks the pages of a file once `missing` finds that nothing is. It looks under the lock, and
-    /// may look more than once: the pages are free while the store is asked for what it found.
+    /// Locks the pages of a file once `missing` returns `None`. It is called under the lock, and
+    /// may be called more than once: the pages are unlocked while the store is asked for what it
+    /// found.
     ///
     /// # Errors
-    /// Those of `missing`, and what the store answers; what came before that stays.
+    /// Those of `missing` and of the store; what was loaded before stays.
     #[inline]
     pub(super) fn lock_with<'p>(
         &self,
@@ -108,19 +109,19 @@ impl Core {
     /// Locks the pages of a file that is mapped.
     ///
     /// # Errors
-    /// What the store answers; `EUCLEAN` when its map makes no sense.
+    /// Those of the store; `EUCLEAN` when its map is invalid.
     #[inline]
     pub(super) fn lock_mapped<'p>(&self, inode: &Inode, body: &'p Pages) -> Result<PagesLock<'p>> {
         self.lock_with(inode, body, |_| Ok(self.map_missing(inode)))
     }
 
-    /// The map of a file, if that is missing.
+    /// The map of a file, if it is missing.
     #[inline]
     pub(super) fn map_missing(&self, inode: &Inode) -> Option<Needed> {
         (!self.pinned && !inode.is_mapped()).then(|| Needed::pages(0..0))
     }
 
-    /// The map, or those of these bytes that are absent.
+    /// The map, or the absent pages of this range.
     #[inline]
     pub(super) fn missing(
         &self,
@@ -132,12 +133,12 @@ impl Core {
             return None;
         }
         let within = bytes.start / PAGE..bytes.end.div_ceil(PAGE);
-        let is_missing = !inode.is_mapped() || pages.next_absent(within.clone()).is_some();
+        let is_missing = !inode.is_mapped() || pages.next_unloaded(within.clone()).is_some();
         is_missing.then(|| Needed::pages(within))
     }
 
-    /// As [`missing`](Self::missing), for a reader of these bytes: with more, if it seems to read
-    /// on.
+    /// Like [`missing`](Self::missing), for a reader of this range: with read-ahead if it seems to
+    /// be sequential.
     pub(super) fn missing_to_read(
         &self,
         inode: &Inode,
@@ -147,16 +148,16 @@ impl Core {
         let end = bytes.end.min(inode.size());
         let mut needed = self.missing(inode, pages, bytes.start..end.max(bytes.start))?;
         let first = needed.pages.start;
-        let ahead = match first {
-            0 => AHEAD_FIRST,
-            _ => pages.coming_before(first, AHEAD_MAX),
+        let readahead = match first {
+            0 => READAHEAD_FIRST,
+            _ => pages.resident_before(first, READAHEAD_MAX),
         };
-        needed.ahead = needed.pages.end.saturating_add(ahead);
+        needed.readahead = needed.pages.end.saturating_add(readahead);
         Some(needed)
     }
 
-    /// The map, or a page of which buffers of these lengths, one behind the other from `offset` on,
-    /// write only a part, if it is absent.
+    /// The map, or an absent page that is only partly overwritten by consecutive buffers of these
+    /// lengths from `offset` on.
     #[inline]
     pub(super) fn missing_edges(
         &self,
@@ -181,13 +182,13 @@ impl Core {
         })
     }
 
-    /// Is a write of these bytes one that nothing need be brought for? It goes past memory if it
-    /// writes sectors of one page which is absent, and stays so: a reader of the page has the store
-    /// put both together.
+    /// Can these bytes be written without loading anything? A write bypasses memory if it covers
+    /// whole sectors of one absent page. The page stays absent: the store merges both for a reader
+    /// of the page.
     ///
-    /// A large file that is written here and there, a few sectors at a time, would have each page
-    /// read for them otherwise, and another page forgotten for that one. A page that is being read
-    /// is waited for instead: its readers would have to begin again.
+    /// Otherwise small random writes to a large file would read each page first, and evict another
+    /// one for it. A page that is being read is waited for instead: its readers would have to start
+    /// again.
     pub(super) fn goes_past(
         &self,
         inode: &Inode,
@@ -204,15 +205,15 @@ impl Core {
         if !sectors || !part || bytes.end > size || size <= WHOLE {
             return false;
         }
-        pages.next_absent(page..page + 1).is_some() && !pages.is_in_flight(page)
+        pages.next_unloaded(page..page + 1).is_some() && !pages.is_in_flight(page)
     }
 
-    /// Brings something of what is needed, or waits for another thread that does; the file may be
-    /// another when the pages are locked again. `tries`: how often the caller came here before.
+    /// Loads a part of what is needed, or waits for another thread that does. The file may have
+    /// changed when the pages are locked again. `tries`: how often the caller came here before.
     ///
     /// # Errors
-    /// What the store answers, also to another thread for the same pages; `EUCLEAN` when its map
-    /// makes no sense; `EIO` once the file system was revoked.
+    /// Those of the store, also those of another thread's request for the same pages; `EUCLEAN`
+    /// when its map is invalid; `EIO` once the file system was revoked.
     #[cold]
     #[inline(never)]
     pub(super) fn populate<'p>(
@@ -232,18 +233,18 @@ impl Core {
         }
         *tries += 1;
         if inode.is_mapped() {
-            self.bring_pages(inode, body, pages, needed, hold)
+            self.fill_pages(inode, body, pages, needed, hold)
         } else {
-            self.bring_map(inode, body, pages, hold)
+            self.load_map(inode, body, pages, hold)
         }
     }
 
-    /// Brings all that is needed without giving the lock back: the last resort of a caller that
-    /// needs two files at a time, or reads what others change all the time.
+    /// Loads all that is needed without unlocking the pages. It is the last resort of a caller that
+    /// needs two files at a time, or of a reader of a file that others change all the time.
     ///
     /// # Errors
-    /// As [`populate`](Self::populate).
-    pub(super) fn bring_locked<'p>(
+    /// Those of [`populate`](Self::populate).
+    pub(super) fn fill_locked<'p>(
         &self,
         inode: &Inode,
         body: &'p Pages,
@@ -256,7 +257,7 @@ impl Core {
         Ok(pages)
     }
 
-    fn bring_pages<'p>(
+    fn fill_pages<'p>(
         &self,
         inode: &Inode,
         body: &'p Pages,
@@ -272,17 +273,17 @@ impl Core {
                     flight.wait(cuts)?;
                     return Ok(body.lock());
                 }
-                Some(Missing::InFlight(..)) => pages.next_absent(needed.pages.clone()),
-                Some(Missing::Absent(run)) => Some(run),
+                Some(Missing::InFlight(..)) => pages.next_unloaded(needed.pages.clone()),
+                Some(Missing::Unloaded(run)) => Some(run),
             }
             .map_or(needed.pages.start, |run| run.start);
-            let run = self.run_from(inode, &pages, start..needed.ahead, hold)?;
-            let is_ahead = needed.pages.end < run.end;
-            let (locked, brought) = self.bring_run(inode, body, pages, run, hold, is_ahead);
+            let run = self.run_from(inode, &pages, start..needed.readahead, hold)?;
+            let is_prefetch = needed.pages.end < run.end;
+            let (locked, brought) = self.fill_run(inode, body, pages, run, hold, is_prefetch);
             pages = locked;
             match brought {
-                // Perhaps only what is ahead cannot be read.
-                Err(_) if is_ahead => needed.ahead = needed.pages.end,
+                // Perhaps only the read-ahead failed.
+                Err(_) if is_prefetch => needed.readahead = needed.pages.end,
                 brought => return brought.map(|()| pages),
             }
         }
@@ -300,26 +301,26 @@ impl Core {
         let size = inode.size().div_ceil(PAGE);
         let most = (start + BYTES_MAX / PAGE).min(size).min(within.end);
         if start >= most {
-            // There is no such page; going on would not end.
+            // There is no such page; the loop would not end.
             return Err(Errno::EUCLEAN);
         }
         let run = match pages.next_missing(start..most) {
-            Some(Missing::Absent(run)) if hold == Hold::Free => Some(run),
-            _ => pages.next_absent(start..most),
+            Some(Missing::Unloaded(run)) if hold == Hold::Free => Some(run),
+            _ => pages.next_unloaded(start..most),
         };
         run.ok_or(Errno::EUCLEAN)
     }
 
-    /// Reads absent pages that are not in flight, and publishes what is still absent then.
-    /// `is_ahead`: others that wait for them are to look for themselves if they cannot be read.
-    fn bring_run<'p>(
+    /// Reads absent pages that are not in flight, and publishes those that are still absent
+    /// afterwards. `is_prefetch`: on an error, threads that wait for these pages read them again.
+    fn fill_run<'p>(
         &self,
         inode: &Inode,
         body: &'p Pages,
         mut pages: PagesLock<'p>,
         run: Range<u64>,
         hold: Hold,
-        is_ahead: bool,
+        is_prefetch: bool,
     ) -> (PagesLock<'p>, Result<()>) {
         let start = run.start * PAGE;
         let mut buf = vec![0; ((run.end * PAGE).min(inode.size()) - start) as usize];
@@ -338,18 +339,17 @@ impl Core {
         let left = pages.land(&leading.0);
         let done = match read {
             Ok(()) => self.put_in(inode, &mut pages, start, &buf, &left),
-            // The file changed meanwhile, which may be why.
+            // The file changed meanwhile, which may be the reason.
             Err(_) if leading.0.is_cut() => Ok(()),
             Err(error) => Err(error),
         };
-        if !is_ahead {
+        if !is_prefetch {
             leading.0.end(done);
         }
         (pages, done)
     }
 
-    /// Makes bytes that were read, from `start` on, the content of these pages among them, which
-    /// are absent.
+    /// Publishes bytes that were read, from `start` on, as the content of these absent pages.
     fn put_in(
         &self,
         inode: &Inode,
@@ -359,19 +359,19 @@ impl Core {
         runs: &[Range<u64>],
     ) -> Result<()> {
         let end = start + buf.len() as u64;
-        let mut came_again = false;
-        pages.stamp(self.reclaim.epochs.epoch(), Arrival::Ahead);
+        let mut refaulted = false;
+        pages.set_arrival(self.reclaim.epochs.epoch(), Arrival::Prefetched);
         for run in runs {
             let (from, to) = (run.start * PAGE, (run.end * PAGE).min(end));
             let bytes = &buf[(from - start) as usize..(to - start) as usize];
             pages.populate(from, bytes, self.loaded())?;
-            came_again |= self.recall(inode.ino(), pages, run.clone());
+            refaulted |= self.recall(inode.ino(), pages, run.clone());
         }
-        if came_again {
+        if refaulted {
             self.reclaim.content_ghosts.refaults.add(1);
         }
         if !runs.is_empty() {
-            if pages.absent() == 0 {
+            if pages.unloaded() == 0 {
                 inode.completed();
             }
             pages.has_size(inode.size());
@@ -379,13 +379,13 @@ impl Core {
         Ok(())
     }
 
-    /// Says of those of these pages which had gone too early that they come again. Did any?
+    /// Marks those of these pages that were evicted too early as refaults. Were there any?
     fn recall(&self, ino: Ino, pages: &mut PagesLock<'_>, came: Range<u64>) -> bool {
         let (ghosts, there) = (&self.reclaim.content_ghosts, self.cache.pages());
         let mut any = false;
         for page in came {
             if ghosts.recall(page_key(ino, page), there) {
-                pages.came_again(page);
+                pages.mark_used(page);
                 any = true;
             }
         }
@@ -393,7 +393,7 @@ impl Core {
     }
 }
 
-/// Space for what the store holds already: it was taken when it was written.
+/// Space that the store holds already: it was taken when it was written.
 struct Loaded;
 
 impl holdfast_cache::Space for Loaded {

@@ -13,24 +13,21 @@ use crate::types::{Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
 impl FileSystem {
-    /// Reads at `offset`; returns the bytes read, fewer than asked for only at the file's end.
+    /// Reads at `offset`; returns the number of bytes, less than requested only at the file's end.
     ///
     /// # Errors
-    /// `EBADF` if not open for reading, `EISDIR`, `EINVAL` for an offset beyond 2^63 - 1; `EIO` or `EUCLEAN`
-    /// when the store cannot read it.
+    /// `EBADF` if not open for reading, `EISDIR`, `EINVAL` for an offset beyond 2^63 - 1; `EIO` or
+    /// `EUCLEAN` when the store cannot read it.
     #[inline]
     pub fn read(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        if self.core.read_plainly(file, offset, buf) {
-            return Ok(buf.len());
-        }
-        self.core.read_otherwise(file, offset, buf)
+        self.core.read(file, offset, buf)
     }
 
-    /// Reads as [`read`](FileSystem::read) does, for a caller that keeps what it reads, or wants it once: a small file
-    /// of which nothing is in memory is read from the store, and stays out of memory.
+    /// Like [`read`](FileSystem::read), for a caller that caches the content itself, or reads it
+    /// once: a small file without pages in memory is read from the store, and is not cached.
     ///
     /// # Errors
-    /// As [`FileSystem::read`].
+    /// Those of [`FileSystem::read`].
     pub fn read_once(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
         if let Some(done) = self.core.read_without_size(file, offset, buf)? {
             return Ok(done);
@@ -44,7 +41,7 @@ impl FileSystem {
     /// Reads at `offset` into several buffers in turn, all from one state of the file.
     ///
     /// # Errors
-    /// As [`FileSystem::read`].
+    /// Those of [`FileSystem::read`].
     pub fn read_vectored(
         &self,
         file: &OpenFile,
@@ -58,7 +55,7 @@ impl FileSystem {
         if let Some(first) = bufs.first_mut()
             && let Some(done) = core.read_without_size(file, offset, first)?
         {
-            // Fewer than asked for, and not at the end: its size does not tell where that is.
+            // Less than requested, and not at the end: its size does not say where that is.
             return Ok(done);
         }
         let (inode, pages) = core.readable_at(file, offset, asked)?;
@@ -81,38 +78,17 @@ impl FileSystem {
 }
 
 impl Core {
-    /// The usual read: within one page, which is in memory and inside the file, with no watch. False: it was another, and
-    /// nothing is done yet.
-    fn read_plainly(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
-        if !self.policy.reads_plainly() || !file.flags().plainly_readable() {
-            return false;
-        }
-        let inode = file.node().inode();
-        let pages = inode.pages_if_any();
-        let read = match pages.is_small() {
-            true => pages.read_alone(offset, buf, inode.size_cell()),
-            false => pages.read_inside(offset, buf),
-        };
-        // After the read: of what was written after the last access the time moves.
-        if read && !self.has_recent_access_time(inode) {
-            self.tell_of_read(file, inode);
-        }
-        read
-    }
-
-    /// Any read, first without the lock.
-    #[inline(never)]
-    pub(crate) fn read_otherwise(
-        &self,
-        file: &OpenFile,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> Result<usize> {
+    /// Reads, first without the lock.
+    pub(crate) fn read(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
         if let Some(done) = self.read_without_size(file, offset, buf)? {
             return Ok(done);
         }
         self.refresh(file.node().inode())?;
         let (inode, pages) = self.readable_at(file, offset, buf.len())?;
+        if pages.read_inside(offset, buf) {
+            self.has_read(file, inode);
+            return Ok(buf.len());
+        }
         let whole = || self.pinned || inode.is_complete();
         let done = match pages.read_with(offset, buf, || inode.size(), whole) {
             Ok(done) => {
@@ -125,7 +101,7 @@ impl Core {
         Ok(done)
     }
 
-    /// Bytes are used, and so are their pages.
+    /// Marks the pages of this range as referenced.
     fn use_pages(&self, pages: &Pages, offset: u64, len: usize) {
         let epochs = &self.reclaim.epochs;
         if !self.pinned && pages.touch(offset..offset + len as u64, epochs.epoch()) {
@@ -133,7 +109,7 @@ impl Core {
         }
     }
 
-    /// What is to be read from.
+    /// The checked inode and content of a read.
     #[inline]
     fn readable_at<'f>(
         &self,
@@ -151,9 +127,9 @@ impl Core {
         Ok((inode, pages))
     }
 
-    /// Reads a small file of which nothing is in memory past memory. `None`: it is another file.
+    /// Reads a small file without pages in memory, uncached. `None`: the file is not like that.
     ///
-    /// A large one is brought, with what follows, so that few calls of the store read it.
+    /// A large file is loaded with read-ahead, so that few requests to the store read it.
     fn read_from_store(
         &self,
         file: &OpenFile,
@@ -182,8 +158,8 @@ impl Core {
         Ok(Some(len))
     }
 
-    /// Reads into several buffers in turn, `asked` bytes in all: what is not in memory is brought,
-    /// or if that is much, goes past it. The bytes are those of one moment.
+    /// Reads into several buffers in turn, `asked` bytes in all, from one state of the file. Absent
+    /// pages are loaded, or read uncached if there are many.
     #[cold]
     fn read_locked(
         &self,
@@ -209,7 +185,7 @@ impl Core {
                 break done;
             }
             if tries == TRIES {
-                // Others change it all the time.
+                // Others change the file all the time.
                 self.read_gaps(inode, &gaps, bufs)?;
                 break done;
             }
@@ -225,11 +201,11 @@ impl Core {
             self.alive()?;
         };
         self.use_pages(body, offset, done);
-        self.relieve_since(held);
+        self.shrink_content_since(held);
         Ok(done)
     }
 
-    /// Reads what was not in memory.
+    /// Reads the absent parts.
     fn read_gaps(&self, inode: &Inode, gaps: &[Gap], bufs: &mut [&mut [u8]]) -> Result<()> {
         gaps.iter().try_for_each(|gap| {
             let buf = &mut bufs[gap.buf][gap.within.clone()];
@@ -237,7 +213,8 @@ impl Core {
         })
     }
 
-    /// Whoever must hear of a read hears of it. Mostly there is nobody, which is all that is asked here.
+    /// Notifies watches of a read and updates the access time. Only this check is inlined: usually
+    /// neither is needed.
     #[inline(always)]
     fn has_read(&self, file: &OpenFile, inode: &Inode) {
         if self.watches.is_used() || !self.has_settled_access_time(inode) {
@@ -256,10 +233,10 @@ impl Core {
 
 /// A part of a buffer for bytes that are not in memory.
 struct Gap {
-    /// Which of the buffers.
+    /// The index of the buffer.
     buf: usize,
     within: Range<usize>,
-    /// Where the bytes are in the file.
+    /// The offset of the bytes in the file.
     offset: u64,
 }
 
@@ -270,8 +247,8 @@ impl Gap {
     }
 }
 
-/// Reads what is in memory into several buffers in turn; returns the length of all that is to be
-/// read, and what is missing of it.
+/// Reads what is in memory into several buffers in turn; returns the length of the whole read, and
+/// the absent parts.
 fn read_present(
     pages: &PagesLock<'_>,
     size: u64,
@@ -283,9 +260,11 @@ fn read_present(
         let len = size.saturating_sub(at).min(buf.len() as u64);
         let (first, end) = (at, at + len);
         while at < end {
-            let absent = pages.next_absent(at / PAGE..end.div_ceil(PAGE));
-            let start = absent.as_ref().map_or(end, |run| at.max(run.start * PAGE));
-            let until = absent.map_or(end, |run| end.min(run.end * PAGE));
+            let unloaded = pages.next_unloaded(at / PAGE..end.div_ceil(PAGE));
+            let start = unloaded
+                .as_ref()
+                .map_or(end, |run| at.max(run.start * PAGE));
+            let until = unloaded.map_or(end, |run| end.min(run.end * PAGE));
             let _ = pages.read(
                 at,
                 &mut buf[(at - first) as usize..(start - first) as usize],
@@ -320,15 +299,16 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    /// How somebody reads.
+    /// The path of a read.
     #[derive(Clone, Copy, Debug)]
     enum How {
         Fast,
-        /// While pages are being changed: under the lock.
+        /// With pages being changed: under the lock.
         Slow,
     }
 
-    /// Until all times that were given are past: a fine one may be ahead of the clock for more than a tick.
+    /// Waits until all times that were given are past: a fine-grained one may be ahead of the clock
+    /// by more than a tick.
     fn later() {
         let before = clock::change();
         while clock::now() <= before {
@@ -336,13 +316,13 @@ mod tests {
         }
     }
 
-    /// Has `read` done, in one of the ways.
+    /// Runs `read` on one of the paths.
     fn done<R: Send>(how: How, file: &OpenFile, core: &Core, read: impl FnOnce() -> R + Send) -> R {
         let How::Slow = how else {
             return read();
         };
         let mut pages = file.node().inode().regular().unwrap().lock();
-        // Nothing is there, but that is a change that readers must not see half done.
+        // It changes nothing, but is a change that readers must not see half done.
         pages.punch(1 << 30, PAGE as u64, core.loaded());
         thread::scope(|scope| {
             let reader = scope.spawn(read);
@@ -353,7 +333,7 @@ mod tests {
         })
     }
 
-    /// What became of each of some reads: the bytes, whether the access time moved, the events.
+    /// The result of each of several reads: the bytes, whether the access time moved, the events.
     fn story(how: How, policy: AtimePolicy) -> Vec<(Vec<u8>, bool, Vec<EventMask>)> {
         let options = Options {
             atime: policy,
@@ -413,7 +393,7 @@ mod tests {
             let (fast, slow) = (story(How::Fast, policy), story(How::Slow, policy));
             for (place, (fast, slow)) in fast.iter().zip(&slow).enumerate() {
                 assert_eq!(fast, slow, "{policy:?}, read {place}");
-                // Its own watch hears it, and that of its directory.
+                // Its own watch gets it, and that of its directory.
                 assert_eq!(fast.2, [EventMask::ACCESS; 2], "{policy:?}, read {place}");
             }
             let moved = fast.iter().filter(|(_, moved, _)| *moved).count();
@@ -421,7 +401,7 @@ mod tests {
                 AtimePolicy::None => 0,
                 // After the write, once.
                 AtimePolicy::Relatime => 1,
-                // All but those of the handle that says no.
+                // All but those with `NOATIME`.
                 AtimePolicy::Strict => fast.len() * 2 / 3,
             };
             assert_eq!(moved, expected, "{policy:?}");

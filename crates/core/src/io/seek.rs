@@ -5,7 +5,7 @@ use crate::open::OpenFile;
 use crate::types::{Errno, OpenFlags, Result, Whence};
 
 impl FileSystem {
-    /// The first byte of data, or of a hole (the end counts as one), at or behind `offset`.
+    /// The first byte of data, or of a hole (the end counts as one), at or after `offset`.
     ///
     /// # Errors
     /// `ENXIO` if `offset` is at or behind the end, or only a hole follows; `EBADF`; `EINVAL` for

@@ -1,4 +1,4 @@
-//! How a file system, or what it has in memory, goes: caches that are dropped, forced and ordinary unmounts.
+//! The end of a file system or of its caches: dropped caches, forced and ordinary unmounts.
 
 mod drop_caches;
 mod revoke;

@@ -1,4 +1,4 @@
-//! A token that calls a waiter back.
+//! A token that cancels waits.
 
 use super::slot::Slot;
 use holdfast_types::Errno;
@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Cancels waits for locks: a front end keeps one clone and gives the other to the call that may
-/// wait. Cancelling is for ever; a wait that was granted before stays granted.
+/// Cancels waits for locks: a front end keeps one clone and passes the other to the call that may
+/// wait. A cancelled token stays cancelled; a wait that was granted before stays granted.
 #[derive(Clone, Default)]
 pub struct Cancel {
     state: Arc<Mutex<State>>,
@@ -16,7 +16,7 @@ pub struct Cancel {
 #[derive(Default)]
 struct State {
     cancelled: bool,
-    /// Those who sleep now under this token.
+    /// The slots of the threads that wait with this token.
     sleepers: Vec<Arc<Slot>>,
 }
 
@@ -35,7 +35,7 @@ impl Cancel {
             std::mem::take(&mut state.sleepers)
         };
         for sleeper in sleepers {
-            sleeper.settle(Err(Errno::EINTR));
+            sleeper.complete(Err(Errno::EINTR));
         }
     }
 
@@ -45,7 +45,8 @@ impl Cancel {
         self.state.lock().cancelled
     }
 
-    /// Has `slot` settled when the token is cancelled. False, and nothing done, if it was already.
+    /// Settles `slot` when the token is cancelled. Returns false and does nothing if it was
+    /// cancelled before.
     pub(super) fn register(&self, slot: &Arc<Slot>) -> bool {
         let mut state = self.state.lock();
         if !state.cancelled {

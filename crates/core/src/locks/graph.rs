@@ -1,18 +1,17 @@
-//! Who waits for whom among the owners of POSIX locks of one file system.
+//! The waits-for graph of the owners of POSIX locks of one file system.
 //!
-//! Only POSIX locks take part, as on Linux: the owner of an OFD or flock lock is an open file,
+//! Only POSIX locks take part, as on Linux. The owner of an OFD or flock lock is an open file,
 //! which many processes may hold and any of them may release.
 //!
-//! Nobody touches the graph who need not wait, so uncontended locks of different inodes share
-//! nothing here.
+//! Only waiters access the graph, so uncontended locks of different inodes share nothing here.
 
 use super::lock::LockOwner;
 use hashbrown::{HashMap, HashSet};
 use holdfast_sync::ShardedCounter;
 use parking_lot::Mutex;
 
-/// Edges followed in one search. Beyond this the search gives up and lets the caller wait, as
-/// Linux does (after ten).
+/// Edges followed in one search. Beyond this the search gives up and lets the caller wait, as Linux
+/// does (after ten).
 const STEPS_MAX: usize = 1 << 16;
 
 type Waits = HashMap<LockOwner, Vec<Wait>, foldhash::fast::RandomState>;
@@ -38,13 +37,14 @@ impl LockGraph {
         Self::default()
     }
 
-    /// Locks held in the whole file system, of all families. Exact when nobody locks meanwhile.
+    /// Locks held in the whole file system, of all families. Exact while no lock is taken or
+    /// released.
     pub(crate) fn held(&self) -> u64 {
         u64::try_from(self.held.sum()).unwrap_or(0)
     }
 
-    /// Enters that `owner` waits for each of `on`, in place of what the wait `id` was for.
-    /// False if that would close a cycle: then the wait is not in the graph at all.
+    /// Adds the edges from `owner` to each of `on`, in place of the edges of the wait `id`. Returns
+    /// false if that would close a cycle: then the graph has no edge of this wait.
     pub(super) fn wait(&self, id: usize, owner: LockOwner, on: &[LockOwner]) -> bool {
         let mut waits = self.waits.lock();
         remove(&mut waits, id, owner);
@@ -61,7 +61,7 @@ impl LockGraph {
         true
     }
 
-    /// Takes the wait `id` out, if it is there.
+    /// Removes the edges of the wait `id`, if there are any.
     pub(super) fn done(&self, id: usize, owner: LockOwner) {
         remove(&mut self.waits.lock(), id, owner);
     }

@@ -1,4 +1,4 @@
-//! The locks of an inode as the file system uses them.
+//! The locks of an inode.
 
 use super::cancel::Cancel;
 use super::graph::LockGraph;
@@ -9,7 +9,7 @@ use holdfast_types::{Errno, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// All locks of one inode, and who waits for them. Made when the inode is first locked.
+/// All locks of one inode, and its waiters. Allocated when the inode is first locked.
 #[derive(Debug, Default)]
 pub(crate) struct InodeLocks {
     /// Guards table and waiters. Never held while a caller sleeps.
@@ -21,13 +21,13 @@ impl InodeLocks {
         Self::default()
     }
 
-    /// Nothing held and nobody waiting. Only a caller that keeps others from reaching the inode
-    /// may conclude that it stays so.
+    /// No lock and no waiter. The result is stable only if the caller prevents other threads from
+    /// reaching the inode.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.lock().is_empty()
     }
 
-    /// The first lock (by start) that keeps `owner` from locking `range` so.
+    /// The first lock (by start) that conflicts with this lock of `owner`.
     ///
     /// # Errors
     /// `EINVAL` if the range ends before it starts.
@@ -49,14 +49,14 @@ impl InodeLocks {
         Ok(self.queue.lock().table.conflict(&wanted))
     }
 
-    /// Takes, converts or releases a lock; with `wait`, sleeps until it can be had.
+    /// Takes, converts or releases a lock; with `wait`, sleeps until it is granted.
     ///
-    /// An flock conversion releases the old lock first, and that one stays lost on error.
+    /// An flock conversion releases the old lock first, and does not restore it on error.
     ///
     /// # Errors
-    /// - `EAGAIN`: another owner's lock is in the way, and there was no `wait`.
+    /// - `EAGAIN`: another owner's lock conflicts, and there was no `wait`.
     /// - `EINTR`: `wait` was cancelled.
-    /// - `EDEADLK`: waiting for it (POSIX locks only) would close a circle of waiting owners.
+    /// - `EDEADLK`: waiting for it (POSIX locks only) would close a cycle of waiting owners.
     /// - `EINVAL`: the range ends before it starts.
     /// - `ENOLCK`: too many locks on this inode.
     pub(crate) fn set(
@@ -80,13 +80,13 @@ impl InodeLocks {
         });
     }
 
-    /// Releases all locks of all owners, and ends all waits with `EIO`: of an inode that goes, or
-    /// a file system.
+    /// Releases all locks of all owners, and ends all waits with `EIO`: the inode is freed, or the
+    /// file system revoked.
     pub(crate) fn end(&self, graph: &LockGraph) {
         self.change(graph, |queue| queue.end(graph, Errno::EIO));
     }
 
-    /// Changes the queue and counts the locks gained or lost, whoever's they are.
+    /// Changes the queue and counts the locks that were added or removed.
     fn change<R>(&self, graph: &LockGraph, change: impl FnOnce(&mut LockQueue) -> R) -> R {
         let mut queue = self.queue.lock();
         let before = queue.table.len() as i64;
@@ -100,12 +100,12 @@ impl InodeLocks {
 
     fn sleep(&self, graph: &LockGraph, slot: &Arc<Slot>, cancel: &Cancel) -> Result<()> {
         if !cancel.register(slot) {
-            slot.settle(Err(Errno::EINTR));
+            slot.complete(Err(Errno::EINTR));
         }
         let verdict = loop {
             match slot.wait() {
                 Woken::Settled(verdict) => break verdict,
-                Woken::OutOfPatience => self.change(graph, |queue| queue.insist(graph, slot)),
+                Woken::TimedOut => self.change(graph, |queue| queue.insist(graph, slot)),
             }
         };
         cancel.forget(slot);

@@ -1,8 +1,8 @@
-//! What a lock is: owner, space, kind, range.
+//! The parts of a lock: owner, space, kind, range.
 
 use holdfast_types::{Errno, Result};
 
-/// Who holds a lock: a number chosen by the front end, compared within one [`LockSpace`] only.
+/// The owner of a lock: a number chosen by the front end, compared within one [`LockSpace`] only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockOwner(pub u64);
 
@@ -35,7 +35,7 @@ pub struct LockRange {
     pub end: u64,
 }
 
-/// A lock that is held, or would be.
+/// A lock that is held, or requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLock {
     /// Shared or exclusive.
@@ -50,7 +50,7 @@ pub struct HeldLock {
     pub owner: LockOwner,
 }
 
-/// A change asked for: take, convert or (`kind` is `None`) release.
+/// A requested change: take, convert or (`kind == None`) release.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LockRequest {
     pub(crate) owner: LockOwner,
@@ -68,13 +68,13 @@ impl LockRange {
         end: u64::MAX,
     };
 
-    /// Have the two a byte in common?
+    /// Do both ranges have a common byte?
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }
 
-    /// The range as a lock of this family has it: all of the file for flock(2).
+    /// The range of a lock of this family: the whole file for flock(2).
     ///
     /// # Errors
     /// `EINVAL` for a range that ends before it starts.
@@ -103,7 +103,7 @@ impl LockSpace {
 }
 
 impl HeldLock {
-    /// Can the two not be held together?
+    /// Do both locks exclude each other?
     #[must_use]
     pub fn conflicts(&self, other: &Self) -> bool {
         self.space.meets(other.space)

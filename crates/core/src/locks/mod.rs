@@ -1,16 +1,16 @@
 //! File locks: record locks (fcntl(2)), open-file-description locks, and flock(2).
 //!
-//! An inode that was ever locked owns an [`InodeLocks`]; a file system owns one [`LockGraph`],
-//! which knows who waits for whom across its inodes.
+//! An inode that was ever locked owns an [`InodeLocks`]; a file system owns one [`LockGraph`], the
+//! waits-for graph over all its inodes.
 //!
 //! *Invariants.*
 //! - Locks of different owners on a common byte are all read locks. POSIX and OFD locks share one
-//!   table and exclude each other; flock(2) locks are a world of their own, as on Linux.
+//!   table and exclude each other; flock(2) locks are independent of both, as on Linux.
 //! - The locks of one owner are disjoint and maximal: neighbours of one kind are one lock.
-//! - A lock that can be had is had at once by a caller that will not wait (POSIX leaves no room
-//!   for anything else); among those that wait, the older goes first when a lock is freed.
-//! - The waits-for graph holds the edges of every POSIX waiter as of the last change of its
-//!   inode's table, and has no cycle.
+//! - A free lock is granted at once to a caller that does not wait (POSIX requires it). Of several
+//!   waiters, the oldest gets a freed lock first.
+//! - The waits-for graph holds the edges of every POSIX waiter as of the last change of its inode's
+//!   table, and has no cycle.
 //!
 //! *Locking.* inode's lock state > graph > nothing; inode's lock state > [`Cancel`] > nothing;
 //! inode's lock state > a waiter's slot > nothing. A waiting thread sleeps on its slot alone, so

@@ -1,13 +1,13 @@
-//! The locks of one inode with those who wait for them.
+//! The locks of one inode and its waiters.
 //!
-//! Whoever changes the table also hands freed locks to waiters, oldest first, and brings the
-//! waits-for graph up to date; a waiter never looks at the table itself.
+//! The thread that changes the table also grants freed locks to waiters, oldest first, and updates
+//! the waits-for graph; a waiter does not access the table itself.
 //!
-//! *Fairness.* A newcomer whose lock is free takes it, even when an older waiter (say, a writer
-//! behind readers) wants the same bytes: refusing would be wrong without a wait, and with one
-//! could deadlock programs that Linux lets run. But after [`OVERTAKEN_MAX`] such overtakings,
-//! newcomers who can wait and hold nothing here let the older one go first, for as long as their
-//! patience lasts.
+//! *Fairness.* A new request for a free lock is granted, even when an older waiter (for example, a
+//! writer behind readers) wants the same bytes. A refusal would violate POSIX without a wait, and
+//! with one could deadlock programs that run on Linux. But after a waiter was overtaken
+//! [`OVERTAKEN_MAX`] times, a new request that can wait, of an owner without a lock here, yields to
+//! it for at most [`YIELD_MAX`](super::slot::YIELD_MAX).
 
 use super::graph::LockGraph;
 use super::lock::{HeldLock, LockOwner, LockRange, LockRequest, LockSpace};
@@ -16,18 +16,18 @@ use super::table::LockTable;
 use holdfast_types::{Errno, Result};
 use std::sync::Arc;
 
-/// Times that a waiter is overtaken before others let it go first.
+/// How often a waiter is overtaken before new requests yield to it.
 pub(super) const OVERTAKEN_MAX: u32 = 16;
 
 #[derive(Debug)]
 struct Waiter {
     lock: HeldLock,
     slot: Arc<Slot>,
-    /// Times a conflicting lock that was asked for later was granted first.
+    /// How often a later request for a conflicting lock was granted first.
     overtaken: u32,
-    /// Does it let overtaken waiters go first?
+    /// Does it yield to overtaken waiters?
     patient: bool,
-    /// Its edges in the graph; empty when it has none.
+    /// Its edges in the graph; empty if it has none.
     blockers: Vec<LockOwner>,
 }
 
@@ -37,7 +37,7 @@ impl Waiter {
     }
 }
 
-/// Unique among the waiters alive.
+/// Unique among the live waiters.
 fn slot_id(slot: &Arc<Slot>) -> usize {
     Arc::as_ptr(slot).addr()
 }
@@ -49,11 +49,11 @@ enum Standing {
     Blocked,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(super) enum Answer {
     Done,
-    /// Not now, and the caller would not wait.
+    /// The lock is not free, and the caller does not wait.
     Refused,
     /// The caller must sleep on this slot.
     Queued(Arc<Slot>),
@@ -77,7 +77,7 @@ impl LockQueue {
         self.waiters.len()
     }
 
-    /// Carries out a request, or queues it if `can_wait`.
+    /// Performs a request, or queues it if `can_wait`.
     ///
     /// # Errors
     /// `EINVAL` for a bad range, `ENOLCK` when there are too many locks, `EDEADLK`.
@@ -111,7 +111,7 @@ impl LockQueue {
             if self.table.flock_of(owner) == Some(kind) {
                 return Ok(Answer::Done);
             }
-            // A conversion gives up the old lock first, as flock(2) warns.
+            // A conversion releases the old lock first, as flock(2) documents.
             self.release(graph, space, owner, range);
         }
         match self.standing(&lock, can_wait, self.waiters.len()) {
@@ -126,7 +126,7 @@ impl LockQueue {
         }
     }
 
-    /// Releases what the owner holds in `range`, and serves those who waited for it.
+    /// Releases the owner's locks in `range`, and grants what became free.
     pub(super) fn release(
         &mut self,
         graph: &LockGraph,
@@ -139,27 +139,27 @@ impl LockQueue {
         }
     }
 
-    /// Takes out all locks and all waiters, and tells these why.
+    /// Removes all locks and all waiters, with the error `why` for these.
     pub(super) fn end(&mut self, graph: &LockGraph, why: Errno) {
         self.table = LockTable::default();
         for waiter in self.waiters.drain(..) {
             leave_graph(graph, &waiter);
-            // Unless it was cancelled just now.
-            waiter.slot.settle(Err(why));
+            // Does nothing if it was cancelled concurrently.
+            waiter.slot.complete(Err(why));
         }
     }
 
-    /// Takes out a waiter that was cancelled.
+    /// Removes a cancelled waiter.
     pub(super) fn withdraw(&mut self, graph: &LockGraph, slot: &Arc<Slot>) {
         if let Some(at) = self.position(slot) {
             let waiter = self.waiters.remove(at);
             leave_graph(graph, &waiter);
-            // Somebody younger may have been letting it go first.
+            // A younger waiter may have been yielding to it.
             self.serve(graph, waiter.lock.space, waiter.lock.range);
         }
     }
 
-    /// Ends a waiter's patience with older ones.
+    /// A waiter stops yielding to older ones.
     pub(super) fn insist(&mut self, graph: &LockGraph, slot: &Arc<Slot>) {
         if let Some(at) = self.position(slot) {
             let waiter = &mut self.waiters[at];
@@ -197,8 +197,8 @@ impl LockQueue {
         Ok(slot)
     }
 
-    /// How does `lock` stand, asked for by somebody behind the first `ahead` waiters?
-    fn standing(&self, lock: &HeldLock, patient: bool, ahead: usize) -> Standing {
+    /// The standing of a request for `lock` behind the first `ahead` waiters.
+    fn standing(&self, lock: &HeldLock, patient: bool, position: usize) -> Standing {
         if !self.table.is_free(lock) {
             return Standing::Blocked;
         }
@@ -207,9 +207,9 @@ impl LockQueue {
                 && waiter.lock.conflicts(lock)
                 && !waiter.slot.is_settled()
         };
-        // Who holds a lock here may be the one the older waiter waits for.
+        // The older waiter may be waiting for a lock that this owner holds.
         let yields = patient
-            && self.waiters[..ahead].iter().any(exhausted)
+            && self.waiters[..position].iter().any(exhausted)
             && !self.table.holds(lock.space, lock.owner);
         if yields {
             Standing::Yielding
@@ -218,8 +218,8 @@ impl LockQueue {
         }
     }
 
-    fn note_overtaken(&mut self, lock: &HeldLock, ahead: usize) {
-        for waiter in self.waiters[..ahead]
+    fn note_overtaken(&mut self, lock: &HeldLock, position: usize) {
+        for waiter in self.waiters[..position]
             .iter_mut()
             .filter(|w| w.lock.conflicts(lock))
         {
@@ -227,15 +227,15 @@ impl LockQueue {
         }
     }
 
-    /// After the locks of `space` in `changed` changed: grants what has become free, oldest
-    /// first, and renews the graph's edges of those who go on waiting.
+    /// The locks of `space` in `changed` have changed: grants what has become free, oldest first,
+    /// and updates the graph's edges of the remaining waiters.
     fn serve(&mut self, graph: &LockGraph, space: LockSpace, changed: LockRange) {
         let mut changed = changed;
-        let mut again = !self.waiters.is_empty();
-        // A grant can weaken its owner's older locks and adds to what others wait for, so the
-        // last round is one without a grant. Each round but that one shortens the queue.
-        while again {
-            again = false;
+        let mut repeat = !self.waiters.is_empty();
+        // A grant can weaken its owner's older locks, and adds conflicts for other waiters. So the
+        // loop ends with a round without a grant. Each other round shortens the queue.
+        while repeat {
+            repeat = false;
             let mut at = 0;
             while at < self.waiters.len() {
                 let lock = self.waiters[at].lock;
@@ -244,7 +244,7 @@ impl LockQueue {
                     let waiter = self.waiters.remove(at);
                     leave_graph(graph, &waiter);
                     changed = changed.hull(lock.range);
-                    again = true;
+                    repeat = true;
                 } else {
                     at += 1;
                 }
@@ -252,18 +252,18 @@ impl LockQueue {
         }
     }
 
-    /// Looks at one waiter again. True if it has got its verdict here and must leave the queue.
+    /// Checks one waiter again. Returns true if it was settled and must leave the queue.
     fn reconsider(&mut self, graph: &LockGraph, at: usize) -> bool {
         let Waiter { lock, patient, .. } = self.waiters[at];
         if self.waiters[at].slot.is_settled() {
-            // Cancelled: its own thread takes it out.
+            // Cancelled: its own thread removes it.
             return false;
         }
         match self.standing(&lock, patient, at) {
             Standing::Free => {
                 let holder = (lock.space, lock.owner);
                 let verdict = self.table.check_room(holder, lock.range, Some(lock.kind));
-                let settled = self.waiters[at].slot.settle(verdict);
+                let settled = self.waiters[at].slot.complete(verdict);
                 if settled && verdict.is_ok() {
                     self.note_overtaken(&lock, at);
                     self.table.grant(&lock);
@@ -280,13 +280,14 @@ impl LockQueue {
             Standing::Blocked => {
                 let waiter = &mut self.waiters[at];
                 waiter.slot.set_yielding(false);
-                !update_graph(graph, &self.table, waiter) && waiter.slot.settle(Err(Errno::EDEADLK))
+                !update_graph(graph, &self.table, waiter)
+                    && waiter.slot.complete(Err(Errno::EDEADLK))
             }
         }
     }
 }
 
-/// Brings the edges of a blocked waiter up to date. False if it would wait for itself.
+/// Updates the edges of a blocked waiter. False if they would close a cycle.
 fn update_graph(graph: &LockGraph, table: &LockTable, waiter: &mut Waiter) -> bool {
     if waiter.lock.space != LockSpace::Posix {
         return true;

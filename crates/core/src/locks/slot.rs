@@ -1,23 +1,23 @@
-//! Where one waiter sleeps until its fate is known.
+//! The slot on which one waiter sleeps until its request is settled.
 //!
-//! The verdict is given once, under the slot's own mutex, by whoever comes first: the thread that
-//! grants the lock, the one that finds a deadlock, or the one that cancels. So no wake-up is lost,
-//! and a lock is never granted to a waiter that has left.
+//! The verdict is set once, under the slot's mutex, by the first thread that grants the lock, finds
+//! a deadlock or cancels the wait. So no wake-up is lost, and a lock is never granted to a waiter
+//! that has left.
 
 use holdfast_types::Result;
 use parking_lot::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a waiter lets an older one go first when it could have its lock at once.
+/// How long a waiter yields to an older one although its lock is free.
 ///
-/// There must be an end: the older one may be waiting, by ways unknown to us, for this one.
-pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+/// It is limited because the older one may depend, in ways unknown here, on this one.
+pub(super) const YIELD_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Other locks are in the way.
+    /// Other locks conflict.
     Blocked,
-    /// Only an older waiter is.
+    /// The lock is free, but an older waiter goes first.
     Yielding,
     Settled(Result<()>),
 }
@@ -28,11 +28,11 @@ pub(super) struct Slot {
     changed: Condvar,
 }
 
-/// Why a sleeper woke.
+/// Why a waiter woke up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Woken {
     Settled(Result<()>),
-    OutOfPatience,
+    TimedOut,
 }
 
 impl Slot {
@@ -43,8 +43,8 @@ impl Slot {
         }
     }
 
-    /// Gives the verdict. False if it had been given before: then that one stands.
-    pub(super) fn settle(&self, verdict: Result<()>) -> bool {
+    /// Sets the verdict. Returns false if there was one before: then that one stays.
+    pub(super) fn complete(&self, verdict: Result<()>) -> bool {
         let mut state = self.state.lock();
         if matches!(*state, State::Settled(_)) {
             return false;
@@ -58,7 +58,7 @@ impl Slot {
         matches!(*self.state.lock(), State::Settled(_))
     }
 
-    /// Tells the sleeper whether it is only being polite.
+    /// Tells the waiter whether it only yields.
     pub(super) fn set_yielding(&self, yielding: bool) {
         let mut state = self.state.lock();
         let next = if yielding {
@@ -72,7 +72,7 @@ impl Slot {
         }
     }
 
-    /// Sleeps until there is a verdict or politeness has lasted for [`PATIENCE`].
+    /// Sleeps until there is a verdict, or until it has yielded for [`YIELD_MAX`].
     pub(super) fn wait(&self) -> Woken {
         let mut deadline = None;
         let mut state = self.state.lock();
@@ -81,10 +81,10 @@ impl Slot {
                 State::Settled(verdict) => return Woken::Settled(verdict),
                 State::Blocked => self.changed.wait(&mut state),
                 State::Yielding => {
-                    let until = *deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+                    let until = *deadline.get_or_insert_with(|| Instant::now() + YIELD_MAX);
                     let timeout = self.changed.wait_until(&mut state, until);
                     if timeout.timed_out() && *state == State::Yielding {
-                        return Woken::OutOfPatience;
+                        return Woken::TimedOut;
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! The record locks of one owner on one inode: disjoint spans, joined where they can be.
+//! The record locks of one owner on one inode: disjoint spans, merged if adjacent and of one kind.
 
 use super::lock::{LockKind, LockRange};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ pub(super) struct Span {
     /// Last byte.
     pub(super) end: u64,
     pub(super) kind: LockKind,
-    /// The process that locked last in what became this span.
+    /// The process that locked last in this span.
     pub(super) pid: u32,
 }
 
@@ -39,8 +39,8 @@ impl Spans {
             .map(|(&start, &span)| (start, span))
     }
 
-    /// By how many spans can [`Spans::set`] grow the set?
-    pub(super) fn growth(&self, range: LockRange, kind: Option<LockKind>) -> usize {
+    /// The most by which [`Spans::set`] increases the number of spans.
+    pub(super) fn added_spans(&self, range: LockRange, kind: Option<LockKind>) -> usize {
         let splits = self
             .overlapping(range)
             .next()
@@ -48,7 +48,7 @@ impl Spans {
         usize::from(splits) + usize::from(kind.is_some())
     }
 
-    /// Gives the bytes of `range` this kind (`None`: no lock), splitting and joining spans.
+    /// Sets the kind of the bytes of `range` (`None`: no lock), splitting and merging spans.
     pub(super) fn set(&mut self, range: LockRange, kind: Option<LockKind>, pid: u32) {
         self.cut(range);
         let Some(kind) = kind else { return };
@@ -70,7 +70,7 @@ impl Spans {
         self.by_start.insert(start, Span { end, kind, pid });
     }
 
-    /// Removes the bytes of `range`, keeping what sticks out on either side.
+    /// Removes the bytes of `range`, and keeps the rest of the spans on either side.
     fn cut(&mut self, range: LockRange) {
         loop {
             let next = self.overlapping(range).next();
@@ -95,7 +95,7 @@ impl Spans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use LockKind::{Read, Write};
+    use LockKind::Write;
 
     fn range(start: u64, end: u64) -> LockRange {
         LockRange { start, end }
@@ -106,42 +106,6 @@ mod tests {
             .overlapping(LockRange::WHOLE)
             .map(|(start, s)| (start, s.end, s.kind))
             .collect()
-    }
-
-    #[test]
-    fn a_downgrade_in_the_middle_splits_in_three() {
-        let mut spans = Spans::default();
-        spans.set(range(0, u64::MAX), Some(Write), 1);
-        assert_eq!(spans.growth(range(10, 19), Some(Read)), 2);
-        spans.set(range(10, 19), Some(Read), 1);
-        assert_eq!(
-            list(&spans),
-            [(0, 9, Write), (10, 19, Read), (20, u64::MAX, Write)]
-        );
-        spans.set(range(10, 19), Some(Write), 1);
-        assert_eq!(list(&spans), [(0, u64::MAX, Write)]);
-    }
-
-    #[test]
-    fn neighbours_of_one_kind_join_and_others_do_not() {
-        let mut spans = Spans::default();
-        spans.set(range(0, 4), Some(Read), 1);
-        spans.set(range(10, 14), Some(Read), 1);
-        spans.set(range(15, 19), Some(Write), 1);
-        spans.set(range(5, 9), Some(Read), 2);
-        assert_eq!(list(&spans), [(0, 14, Read), (15, 19, Write)]);
-    }
-
-    #[test]
-    fn unlocking_across_spans_leaves_the_ends() {
-        let mut spans = Spans::default();
-        spans.set(range(0, 9), Some(Read), 1);
-        spans.set(range(20, 29), Some(Write), 1);
-        spans.set(range(30, 39), Some(Read), 1);
-        spans.set(range(5, 34), None, 1);
-        assert_eq!(list(&spans), [(0, 4, Read), (35, 39, Read)]);
-        spans.set(LockRange::WHOLE, None, 1);
-        assert!(spans.is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::spans::Spans;
 use holdfast_types::{Errno, Result};
 use std::collections::BTreeMap;
 
-/// Most locks on one inode: splitting is free for the caller, so something must bound it.
+/// The most locks on one inode: a limit, because one unlock can split a lock into two.
 #[cfg(not(test))]
 pub(super) const LOCKS_MAX: usize = 1 << 20;
 #[cfg(test)]
@@ -20,8 +20,8 @@ struct Flock {
     pid: u32,
 }
 
-/// All locks of one inode. Costs of record locks grow with the owners, and only logarithmically
-/// with the locks of each.
+/// All locks of one inode. The cost of a record lock is linear in the number of owners, and
+/// logarithmic in the number of the owner's locks.
 #[derive(Debug, Default)]
 pub(super) struct LockTable {
     /// No entry is empty.
@@ -54,7 +54,7 @@ impl LockTable {
         self.flocks.get(&owner).map(|flock| flock.kind)
     }
 
-    /// For each owner that stands in the way of `lock`, its first lock that does.
+    /// For each owner with a conflicting lock, the first one.
     fn conflicts(&self, lock: &HeldLock) -> impl Iterator<Item = HeldLock> {
         let flocks = self
             .flocks
@@ -95,7 +95,7 @@ impl LockTable {
             .chain(records)
     }
 
-    /// The lock in the way of `lock` that starts first.
+    /// The conflicting lock that starts first.
     pub(super) fn conflict(&self, lock: &HeldLock) -> Option<HeldLock> {
         self.conflicts(lock).min_by_key(|held| held.range.start)
     }
@@ -105,7 +105,7 @@ impl LockTable {
         self.conflicts(lock).next().is_none()
     }
 
-    /// The POSIX owners in the way of `lock`, ascending.
+    /// The owners of conflicting POSIX locks, ascending.
     pub(super) fn posix_blockers(&self, lock: &HeldLock) -> Vec<LockOwner> {
         self.conflicts(lock)
             .filter(|held| held.space == LockSpace::Posix)
@@ -113,7 +113,7 @@ impl LockTable {
             .collect()
     }
 
-    /// Would the table stay within its size if this were set?
+    /// Would the table stay within its limit after this change?
     ///
     /// # Errors
     /// `ENOLCK` if not.
@@ -123,19 +123,19 @@ impl LockTable {
         range: LockRange,
         kind: Option<LockKind>,
     ) -> Result<()> {
-        let growth = match self.records.get(&holder) {
-            Some(spans) => spans.growth(range, kind),
+        let added_spans = match self.records.get(&holder) {
+            Some(spans) => spans.added_spans(range, kind),
             None => usize::from(kind.is_some()),
         };
-        // Releasing is refused only where it would make two locks of one.
-        if growth > 0 && self.len() + growth > LOCKS_MAX {
+        // A release is refused only if it would split a lock.
+        if added_spans > 0 && self.len() + added_spans > LOCKS_MAX {
             Err(Errno::ENOLCK)
         } else {
             Ok(())
         }
     }
 
-    /// Makes `lock` held; the caller has made sure that it is free and that there is room.
+    /// Adds `lock`; the caller has checked that it is free and that there is room.
     pub(super) fn grant(&mut self, lock: &HeldLock) {
         debug_assert!(self.is_free(lock), "granted over the lock of another");
         match lock.space {
@@ -150,7 +150,7 @@ impl LockTable {
         }
     }
 
-    /// Releases what the owner holds in `range` (all of it for flock). False if nothing.
+    /// Releases the owner's locks in `range` (all of it for flock). False if there are none.
     pub(super) fn release(&mut self, space: LockSpace, owner: LockOwner, range: LockRange) -> bool {
         if space == LockSpace::Flock {
             return self.flocks.remove(&owner).is_some();

@@ -1,81 +1,32 @@
-//! Making inodes: files, directories, symbolic links, devices, unnamed files.
+//! Creating inodes: files, directories, symbolic links, devices, unnamed files.
 
-use holdfast_sync::epoch::{self, Guard};
-use std::sync::atomic::Ordering;
-
-use super::NewInode;
+use super::{NewInode, dangling};
 use crate::FileSystem;
-use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, kept_values};
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
 use crate::quota::Check;
-use crate::store::{Reservation, kept_bytes};
+use crate::transaction::{Begun, Transaction};
 use crate::types::{
-    Caller, Caps, Errno, FileType, NAME_MAX, PATH_MAX, Result, S_ISVTX, check_new_name, is_special,
+    Caller, Caps, Errno, FileType, NAME_MAX, OpenFlags, PATH_MAX, Result, S_ISVTX, check_new_name,
+    is_special,
 };
 use crate::watch::EventMask;
 
+/// How often a name may appear and disappear between lookup and creation.
+const ROUNDS: u32 = 16;
+
 impl FileSystem {
-    /// Makes a regular file, fifo, socket or device with this name.
+    /// Creates a regular file, fifo, socket or device.
     ///
     /// # Errors
-    /// `EEXIST`, `ENOENT` in a removed directory, `EACCES`, `EROFS`, `ENOSPC`, `EDQUOT`, `ENAMETOOLONG`;
-    /// `EPERM` for a device without `CAP_MKNOD` or for a directory; `EINVAL` for a symbolic link.
+    /// `EEXIST`, `ENOENT` in a removed directory, `EACCES`, `EROFS`, `ENOSPC`, `EDQUOT`,
+    /// `ENAMETOOLONG`. `EPERM` for a device without `CAP_MKNOD` or for a directory; `EINVAL` for a
+    /// symbolic link.
     pub fn mknod(
         &self,
         who: &Caller,
         dir: &Node,
-        name: &[u8],
-        kind: FileType,
-        perm: u16,
-        rdev: u64,
-    ) -> Result<Node> {
-        self.core
-            .make_node(who, dir.inode(), name, kind, perm, rdev)
-    }
-
-    /// Makes a directory.
-    ///
-    /// # Errors
-    /// As [`FileSystem::mknod`]; `EMLINK` when `dir` holds too many directories.
-    pub fn mkdir(&self, who: &Caller, dir: &Node, name: &[u8], perm: u16) -> Result<Node> {
-        self.core.make_directory(who, dir.inode(), name, perm)
-    }
-
-    /// Makes a symbolic link.
-    ///
-    /// # Errors
-    /// As [`FileSystem::mknod`]; `ENOENT` for an empty target, `ENAMETOOLONG` for one of 4096
-    /// bytes or more.
-    pub fn symlink(&self, who: &Caller, dir: &Node, name: &[u8], target: &[u8]) -> Result<Node> {
-        self.core.make_symlink(who, dir.inode(), name, target)
-    }
-}
-
-/// Can this be the target of a symbolic link?
-///
-/// # Errors
-/// `ENOENT` if empty, `ENAMETOOLONG` from 4096 bytes on, `EINVAL` for a NUL in it.
-pub(crate) fn check_target(target: &[u8]) -> Result<()> {
-    if target.is_empty() {
-        return Err(Errno::ENOENT);
-    }
-    if target.len() >= PATH_MAX {
-        return Err(Errno::ENAMETOOLONG);
-    }
-    if target.contains(&0) {
-        return Err(Errno::EINVAL);
-    }
-    Ok(())
-}
-
-impl Core {
-    /// See [`FileSystem::mknod`].
-    pub(crate) fn make_node(
-        &self,
-        who: &Caller,
-        dir: &Inode,
         name: &[u8],
         kind: FileType,
         perm: u16,
@@ -94,26 +45,21 @@ impl Core {
         self.make(who, dir, name, new_inode)
     }
 
-    /// See [`FileSystem::mkdir`].
-    pub(crate) fn make_directory(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        name: &[u8],
-        perm: u16,
-    ) -> Result<Node> {
+    /// Creates a directory.
+    ///
+    /// # Errors
+    /// As [`FileSystem::mknod`]; `EMLINK` when `dir` holds too many directories.
+    pub fn mkdir(&self, who: &Caller, dir: &Node, name: &[u8], perm: u16) -> Result<Node> {
         let new_inode = NewInode::of(FileType::Directory, perm & (0o777 | S_ISVTX));
         self.make(who, dir, name, new_inode)
     }
 
-    /// See [`FileSystem::symlink`].
-    pub(crate) fn make_symlink(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        name: &[u8],
-        target: &[u8],
-    ) -> Result<Node> {
+    /// Creates a symbolic link.
+    ///
+    /// # Errors
+    /// As [`FileSystem::mknod`]; `ENOENT` for an empty target, `ENAMETOOLONG` for one of 4096
+    /// bytes or more.
+    pub fn symlink(&self, who: &Caller, dir: &Node, name: &[u8], target: &[u8]) -> Result<Node> {
         check_target(target)?;
         let new_inode = NewInode {
             target: Some(target),
@@ -122,86 +68,163 @@ impl Core {
         self.make(who, dir, name, new_inode)
     }
 
-    /// Makes an inode and its name.
-    fn make(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        name: &[u8],
-        new_inode: NewInode<'_>,
-    ) -> Result<Node> {
+    fn make(&self, who: &Caller, dir: &Node, name: &[u8], new_inode: NewInode<'_>) -> Result<Node> {
         if is_special(name) {
             return Err(Errno::EEXIST);
         }
-        let added = self.added_so_far();
-        let body = self.search(who, dir)?;
+        let (core, dir) = (&self.core, dir.inode());
+        let added = core.added_so_far();
+        let body = core.search(who, dir)?;
         check_new_name(name)?;
-        if let Some(through) = self.through() {
-            let node = through.make(who, (dir, body), name, new_inode, false)?;
-            self.notify_entry(who, dir.ino(), name);
-            self.shrink_inodes_since(added);
-            return Ok(node);
-        }
-        let reserved = self.reserve_new_inode(dir, Some(name), &new_inode);
-        let node = {
-            let mut names = self.lock_name(dir, body, name)?;
-            if names.seek(name).is_some() {
-                return Err(Errno::EEXIST);
-            }
-            self.make_in(who, dir, &mut names, name, new_inode, reserved)?
-        };
-        self.notify_entry(who, dir.ino(), name);
-        self.shrink_inodes_since(added);
+        let (node, _) = core.make(who, (dir, body), name, new_inode, OpenFlags::EXCLUSIVE)?;
+        core.notify_entry(who, dir.ino(), name);
+        core.shrink_inodes_since(added);
         Ok(node)
     }
+}
 
-    /// Makes an inode and its name, which the caller knows to be free under the lock it holds. `reserved`: what
-    /// [`Core::reserve_new_inode`] said before.
-    pub(crate) fn make_in(
+/// Validates the target of a symbolic link.
+///
+/// # Errors
+/// `ENOENT` if empty, `ENAMETOOLONG` from 4096 bytes on, `EINVAL` for a NUL in it.
+pub(crate) fn check_target(target: &[u8]) -> Result<()> {
+    if target.is_empty() {
+        return Err(Errno::ENOENT);
+    }
+    if target.len() >= PATH_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    if target.contains(&0) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+impl Core {
+    /// Creates an inode with a name. If the name exists and `flags` have no EXCLUSIVE, returns its
+    /// inode; the flag tells whether it was created. A store that is written through opens it as
+    /// well if `flags` say so.
+    pub(crate) fn make(
         &self,
         who: &Caller,
-        dir: &Inode,
-        names: &mut Names<'_>,
+        (dir, body): (&Inode, &DirectoryBody),
         name: &[u8],
         new_inode: NewInode<'_>,
-        reserved: Result<Reservation<'_>>,
-    ) -> Result<Node> {
-        self.may_make(who, dir, new_inode)?;
-        let mut reservation = reserved?;
+        flags: OpenFlags,
+    ) -> Result<(Node, bool)> {
+        let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
+        let intent = || self.intent_to_make(dir, Some(name), &new_inode);
+        for _ in 0..ROUNDS {
+            let begun = self.begin(intent, |through| {
+                self.may_make(who, dir, new_inode)?;
+                through.make(who, dir, Some(name), new_inode, flags.writable())
+            });
+            let error = match begun {
+                Ok(Begun::Done(performed)) => {
+                    let node = performed.take_in_made((dir, body), name, flags.writable())?;
+                    let is_dir = new_inode.kind.is_dir();
+                    self.notify_name(dir.ino(), EventMask::CREATE, name, is_dir, 0);
+                    return Ok((node, true));
+                }
+                Ok(Begun::Decide(transaction)) => {
+                    return self.make_in_memory(
+                        who,
+                        transaction,
+                        (dir, body),
+                        name,
+                        new_inode,
+                        exclusive,
+                    );
+                }
+                Err(error) => self.not_made(who, (dir, body), name, new_inode, error),
+            };
+            if error != Errno::EEXIST || exclusive {
+                return Err(error);
+            }
+            if let Some(found) = self.ask_child(dir, body, name)? {
+                return Ok((found, false));
+            }
+        }
+        Err(Errno::EEXIST)
+    }
+
+    /// Creates the inode and its name in memory, and commits that.
+    fn make_in_memory(
+        &self,
+        who: &Caller,
+        mut transaction: Transaction<'_>,
+        (dir, body): (&Inode, &DirectoryBody),
+        name: &[u8],
+        new_inode: NewInode<'_>,
+        exclusive: bool,
+    ) -> Result<(Node, bool)> {
+        let mut names = self.lock_name(dir, body, name)?;
+        match names.get(name) {
+            Some(_) if exclusive => return Err(Errno::EEXIST),
+            // Referenced under the lock, or it could be removed again.
+            Some(entry) => return Ok((self.node(entry.ino).map_err(dangling)?, false)),
+            None => self.may_make(who, dir, new_inode)?,
+        }
         let now = dir.time_of_change();
         let cookie = names.next_cookie();
         let inode = self.allocate_inode(who, dir, now, cookie, new_inode)?;
         debug_assert!(name.len() <= NAME_MAX);
         let is_dir = new_inode.kind.is_dir();
-        let ino = self.number(names, new_inode.kind);
-        // The inode first: who finds the name finds it.
-        let node = self.publish(ino, inode, Check::of(who), &mut reservation)?;
-        let turn = self.log_order([dir]);
+        let ino = self.number(&mut names, new_inode.kind);
+        // The inode precedes its name: a lookup that finds the name finds the inode.
+        let node = self.publish(ino, inode, Check::of(who), transaction.reservation())?;
+        let order = self.log_order([dir]);
         names.changed(dir, 1, i32::from(is_dir), now);
-        // The store before the name: nobody changes the inode before the store knows it.
-        let recorded = if self.pinned {
-            Ok(())
-        } else {
-            let named = Some((name, cookie, turn));
-            self.record_new_inode(&mut reservation, dir, &node, new_inode.target, named)
-        };
-        let named = recorded.and_then(|()| names.insert(name, cookie, ino, new_inode.kind));
+        // The store precedes the name, so that the inode cannot be changed before the store has it.
+        let named = Some((name, cookie, order));
+        let committed = self.commit_new_inode(transaction, dir, &node, new_inode.target, named);
+        let named = committed.and_then(|()| {
+            let inserted = names.insert(name, cookie, ino, new_inode.kind);
+            inserted.inspect_err(|_| self.release_kept(name.len()))
+        });
         if let Err(error) = named {
             names.changed(dir, 0, -i32::from(is_dir), now);
-            reservation.keep_only(kept_values(node.inode()));
             self.unpublish(node);
             return Err(error);
         }
-        if self.pinned {
-            let kept = kept_bytes(name.len()) + kept_values(node.inode());
-            reservation.keep_only(kept);
-        }
-        self.count_name(names, name);
+        self.count_name(&names, name);
         self.notify_name(dir.ino(), EventMask::CREATE, name, is_dir, 0);
-        Ok(node)
+        Ok((node, true))
     }
 
-    /// May `who` make this in a directory, whose names are locked?
+    /// Why nothing was created: the caller's permission and an existing name precede the store's
+    /// lack of space.
+    fn not_made(
+        &self,
+        who: &Caller,
+        (dir, body): (&Inode, &DirectoryBody),
+        name: &[u8],
+        new_inode: NewInode<'_>,
+        error: Errno,
+    ) -> Errno {
+        let denied = self.may_make(who, dir, new_inode).err();
+        match denied.or((error == Errno::ENOSPC).then_some(error)) {
+            Some(error) => self.refused_new((dir, body), name, error),
+            None => {
+                self.refused(dir, body, name, error);
+                error
+            }
+        }
+    }
+
+    /// The inode of a name, which a store that others change is asked for. `None`: there is none.
+    fn ask_child(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Node>> {
+        if let Some(shared) = self.shared() {
+            return self.ask_by_name(shared, dir, name);
+        }
+        match self.child(dir, body, name) {
+            Err(Errno::ENOENT) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// Checks that the caller may create this in a directory. The caller holds the lock of the
+    /// names.
     #[inline]
     pub(crate) fn may_make(
         &self,
@@ -210,7 +233,7 @@ impl Core {
         new_inode: NewInode<'_>,
     ) -> Result<()> {
         self.may_create(who, dir)?;
-        // A whiteout (0:0) is no device that anybody could open.
+        // A whiteout (0:0) is not a real device.
         if new_inode.kind.is_device()
             && !(new_inode.kind == FileType::CharDevice && new_inode.rdev == 0)
             && !who.has(Caps::MKNOD)
@@ -222,14 +245,6 @@ impl Core {
         }
         Ok(())
     }
-
-    /// A guard for a section that waits for nothing, so that those inside cost nothing: over a
-    /// store that pins everything. Any other may be asked, and must be waited for without one.
-    /// With an observer there is somebody to be waited for, too.
-    #[inline]
-    pub(crate) fn calm(&self) -> Option<Guard> {
-        (self.pinned && !self.observed.load(Ordering::Relaxed)).then(epoch::pin)
-    }
 }
 
 #[cfg(test)]
@@ -238,7 +253,6 @@ mod tests {
     use crate::Options;
     use crate::clock;
     use crate::store::{MemoryLimits, MemoryStore};
-    use crate::types::OpenFlags;
     use std::sync::Arc;
     use std::thread;
     use std::time::Duration;
@@ -259,7 +273,7 @@ mod tests {
             let names = root.inode().directory().unwrap().names.write();
             let waiting = scope.spawn(create);
             thread::sleep(LONG);
-            // Whoever has them changes the directory meanwhile.
+            // The lock's holder changes the directory meanwhile.
             let since = clock::now();
             root.inode().write().modified(since);
             drop(names);

@@ -1,38 +1,39 @@
-//! Names of directories: of small ones all are loaded when one is asked for, of large ones as many as are.
+//! Loading names of directories: small directories as a whole, large ones name by name.
 //!
-//! A directory begins [partial](Place::Partial) if it has more names than [`Options::whole_directory`](crate::Options). It
-//! is loaded as a whole when the store was asked for a sixteenth of them, one by one or in runs: by then that has cost about as much. It
-//! may not take more than an eighth of the limit; when it outgrows that, or memory gets short, it is partial again.
+//! A directory begins [partial](Residency::Partial) if it has more names than
+//! [`Options::whole_directory`](crate::Options). It is loaded as a whole once a sixteenth of its
+//! names was read, one by one or in runs: that has cost about as much by then. A whole directory
+//! may take an eighth of the memory limit. If it outgrows that, or memory gets short, it becomes
+//! partial again.
 //!
-//! Of stores that others may change (`shared/`) directories are read as a whole, or asked for one name. Those cannot be changed here.
+//! Over a store that others may change (`shared/`), a directory is read as a whole or asked for one
+//! name, and its names cannot be changed here.
 //!
-//! *Locking.* All changes of what is known are made under the lock of the directory's names. A store is asked for a name
-//! without it, and believed if no change of the directory began meanwhile; else, also if it failed, it is asked once more,
-//! under the lock.
+//! *Locking.* Known names change only under the lock of the directory's names. The store is first
+//! asked for a name without the lock. The answer is used if no change of the directory began
+//! meanwhile; otherwise, also after an error, the store is asked again under the lock.
 
-use holdfast_cache::reclaim::Load;
-
-use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Place};
+use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Residency};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
 use crate::inodes::{InodeWalk, Take, Visit};
-use crate::reclaim::{Directories, NAME_BYTES};
+use crate::reclaim::NAME_BYTES;
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, Result};
 
 /// Names loaded in one run.
 const RUN: usize = 4096;
-/// Names that a filter gets with each name that is asked for in vain.
+/// Names that each lookup of an absent name adds to the filter.
 const FILTER_RUN: usize = 512;
-/// A directory as a whole may take this part of the limit.
+/// 1/`WHOLE_PART` of the memory limit is available to a whole directory.
 const WHOLE_PART: u64 = 8;
-/// What is known of a partial directory may take this part of the limit.
+/// 1/`KNOWN_PART` of the limit is available to the known names of a partial directory.
 const KNOWN_PART: u64 = 32;
-/// A directory is loaded as a whole when the store was asked for this part of its names.
+/// A directory is loaded as a whole when 1/`ASKED_PART` of its names was read.
 const ASKED_PART: u64 = 16;
 
 impl Core {
-    /// Names that a directory may have to be in memory as a whole.
+    /// The greatest number of names of a whole directory.
     fn whole_max(&self) -> u64 {
         match u64::from(self.policy.whole_directory()) {
             0 => 0,
@@ -40,38 +41,31 @@ impl Core {
         }
     }
 
-    /// Names that may be known of a partial directory.
+    /// The greatest number of known names of a partial directory.
     pub(super) fn known_max(&self) -> usize {
         match self.policy.whole_directory() {
-            // As few as can be: all that can happen to a name shall.
+            // A test setting: known names are dropped as early as possible.
             0 => 0,
             _ => usize::try_from(self.reclaim.limit() / (KNOWN_PART * NAME_BYTES)).unwrap_or(0),
         }
     }
 
-    /// Makes sure that something is known of a directory's names: all of them, or how many there are.
+    /// Loads the names of a directory, or their number if it is partial.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's.
     #[inline]
     pub(crate) fn load_names(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
         match body.names.place() {
-            Place::Whole | Place::Partial => Ok(()),
-            Place::Unloaded | Place::Dated => self.load_now(dir, body),
-        }
-    }
-
-    #[cold]
-    fn load_now(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
-        match self.coherence.is_some() {
-            true => self.names_as_they_are(dir, body),
-            false => self.load_locked(dir, &mut body.names.write()),
+            Residency::Whole | Residency::Partial => Ok(()),
+            _ if self.coherence.is_some() => self.names_as_they_are(dir, body),
+            _ => self.load_locked(dir, &mut body.names.write()),
         }
     }
 
     #[cold]
     fn load_locked(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
-        if names.place() != Place::Unloaded {
+        if names.place() != Residency::Unloaded {
             return Ok(());
         }
         if self.coherence.is_some() {
@@ -82,13 +76,17 @@ impl Core {
         if expected <= u64::from(least) && least > 0 {
             return self.load_whole(dir, names);
         }
-        let next_cookie = self.end_of(dir.ino())?;
+        // Greater than all cookies that the directory ever gave.
+        let next_cookie = self.store.end_cookie(dir.ino())?.max(FIRST_COOKIE);
+        if next_cookie > COOKIE_END {
+            return Err(Errno::EUCLEAN);
+        }
         let expected = u32::try_from(expected).map_err(|_| Errno::EUCLEAN)?;
         names.become_partial(expected, next_cookie);
         Ok(())
     }
 
-    /// Loads all names of a directory, which are locked.
+    /// Loads all names of a directory. The caller holds their lock.
     fn load_whole(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
         let mut loaded = Loaded::new();
         let expected = directory_names(dir.size());
@@ -102,7 +100,7 @@ impl Core {
             loaded.add(&run, expected)?;
         }
         let mut next_cookie = self.store.end_cookie(dir.ino())?;
-        if names.place() == Place::Partial {
+        if names.place() == Residency::Partial {
             next_cookie = next_cookie.max(names.next_cookie());
         }
         loaded.go_on_at(next_cookie)?;
@@ -116,21 +114,13 @@ impl Core {
         Ok(())
     }
 
-    /// A name came to a directory that is locked.
+    /// Counts a new name in a directory.
     pub(crate) fn count_name(&self, names: &Names<'_>, name: &[u8]) {
         self.names.add(names.counts(1));
         self.reclaim.name_sizes.came(1, name.len());
     }
 
-    /// Above all cookies that names of a directory have or had, and fit for a new name.
-    fn end_of(&self, dir: Ino) -> Result<u64> {
-        match self.store.end_cookie(dir)? {
-            end if end <= COOKIE_END => Ok(end.max(FIRST_COOKIE)),
-            _ => Err(Errno::EUCLEAN),
-        }
-    }
-
-    /// The names of a directory are not kept as a whole any longer. They are locked.
+    /// Makes a whole directory partial. The caller holds the lock of its names.
     pub(crate) fn make_partial(&self, names: &mut Names<'_>) {
         let there = names.len();
         let next_cookie = names.next_cookie();
@@ -138,15 +128,15 @@ impl Core {
         self.names.add(names.recount() - i64::from(there));
     }
 
-    /// Is there no name in a directory? Its names are locked.
+    /// Is the directory empty? The caller holds the lock of its names.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's.
     pub(crate) fn is_empty(&self, dir: &Inode, names: &mut Names<'_>) -> Result<bool> {
         if !self.pinned {
             self.load_locked(dir, names)?;
         }
-        if names.place() != Place::Partial {
+        if names.place() != Residency::Partial {
             return Ok(names.is_empty());
         }
         let mut run = NameRun::default();
@@ -154,10 +144,10 @@ impl Core {
         Ok(run.is_empty())
     }
 
-    /// What a name leads to.
+    /// The entry of a name.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's.
     #[inline]
     pub(crate) fn find_name(
         &self,
@@ -167,7 +157,7 @@ impl Core {
     ) -> Result<Option<Entry>> {
         match body.names.look(name) {
             Known::Found(entry) => Ok(Some(entry)),
-            Known::Absent => Ok(None),
+            Known::Negative => Ok(None),
             Known::Unknown => self.ask_for(dir, body, name),
         }
     }
@@ -176,27 +166,27 @@ impl Core {
     fn ask_for(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Entry>> {
         if self.coherence.is_some() {
             self.names_as_they_are(dir, body)?;
-            return Ok(body.names.find_in_catalog(name));
+            return Ok(body.names.find_cached(name));
         }
         let changes = {
             let mut names = body.names.write();
             self.load_locked(dir, &mut names)?;
             match names.hold(name) {
                 Known::Found(entry) => return Ok(Some(entry)),
-                Known::Absent => return Ok(None),
+                Known::Negative => return Ok(None),
                 Known::Unknown => names.changes(),
             }
         };
         let evictions = self.evictions.snapshot();
         let asked = self.ask_store(dir.ino(), name);
         let mut names = body.names.write();
-        if names.place() == Place::Partial && names.changes() == changes {
-            let told = asked?;
-            let entry = told.as_ref().map(|(entry, _)| *entry);
+        if names.place() == Residency::Partial && names.changes() == changes {
+            let found = asked?;
+            let entry = found.as_ref().map(|(entry, _)| *entry);
             self.learn(dir, &mut names, name, entry)?;
             drop(names);
-            if let Some((entry, Some(record))) = told {
-                self.load_told(dir, body, name, entry, (&record, &evictions));
+            if let Some((entry, Some(record))) = found {
+                self.load_record(dir, body, name, entry, (&record, &evictions));
             }
             return Ok(entry);
         }
@@ -204,7 +194,7 @@ impl Core {
         Ok(names.get(name))
     }
 
-    /// What the store knows of a name, and of the inode that it leads to.
+    /// Asks the store for a name, and for the inode's record if it returns one.
     fn ask_store(&self, dir: Ino, name: &[u8]) -> Result<Option<(Entry, Option<InodeRecord>)>> {
         let mut found = Vec::with_capacity(1);
         self.store.look_up(dir, &[name], &mut found)?;
@@ -223,7 +213,7 @@ impl Core {
         Ok(Some((entry, record)))
     }
 
-    /// The store says so of a name of a partial directory. Its names are locked.
+    /// Records the store's answer for a name of a partial directory. The caller holds the lock.
     fn learn(
         &self,
         dir: &Inode,
@@ -236,7 +226,7 @@ impl Core {
         if entry.is_none()
             && let Some(after) = names.filter_misses()
         {
-            // Nobody waits for all of them.
+            // A run at a time, so that no lookup waits for all names.
             let mut run = NameRun::default();
             self.store
                 .read_names(dir.ino(), after, FILTER_RUN, &mut run)?;
@@ -246,7 +236,8 @@ impl Core {
         self.load_whole_if_worth_it(dir, names)
     }
 
-    /// Loads all names of a partial directory if the store was asked for enough of them. They are locked.
+    /// Loads all names of a partial directory if enough of them were read. The caller holds the
+    /// lock.
     fn load_whole_if_worth_it(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
         let there = u64::from(names.len());
         match names.asked() >= there / ASKED_PART && self.fits_as_whole(there) {
@@ -255,11 +246,11 @@ impl Core {
         }
     }
 
-    /// Reads a run of names of a partial directory from the store, those behind a cookie, and makes them known if no change of the
-    /// directory began meanwhile.
+    /// Reads a run of names behind a cookie from the store. Of a partial directory, records them if
+    /// no change of the directory began meanwhile.
     ///
     /// # Errors
-    /// What the store answers; `EUCLEAN` if the names do not ascend.
+    /// The store's; `EUCLEAN` if the cookies do not ascend.
     pub(crate) fn learn_run(
         &self,
         dir: &Inode,
@@ -270,7 +261,7 @@ impl Core {
     ) -> Result<()> {
         let changes = {
             let names = body.names.write();
-            (names.place() == Place::Partial).then(|| names.changes())
+            (names.place() == Residency::Partial).then(|| names.changes())
         };
         let had = run.len();
         self.store.read_names(dir.ino(), after, max, run)?;
@@ -282,7 +273,7 @@ impl Core {
         let room = self.known_max();
         if changes.is_some() && room > 0 {
             let mut names = body.names.write();
-            if names.place() == Place::Partial && Some(names.changes()) == changes {
+            if names.place() == Residency::Partial && Some(names.changes()) == changes {
                 names.learn_all(run, room);
                 self.reclaim.name_sizes.came(run.len(), run.name_bytes());
                 self.names.add(names.recount());
@@ -292,10 +283,10 @@ impl Core {
         Ok(())
     }
 
-    /// Has all names of a directory come into memory, if it may be there as a whole. Is it?
+    /// Loads a directory as a whole, if it fits. Returns whether it is whole.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's.
     pub(super) fn make_whole(&self, dir: &Inode, body: &DirectoryBody) -> Result<bool> {
         if self.coherence.is_some() {
             self.names_as_they_are(dir, body)?;
@@ -304,25 +295,25 @@ impl Core {
         let mut names = body.names.write();
         self.load_locked(dir, &mut names)?;
         let there = u64::from(names.len());
-        if names.place() == Place::Partial && self.fits_as_whole(there) {
+        if names.place() == Residency::Partial && self.fits_as_whole(there) {
             self.load_whole(dir, &mut names)?;
         }
-        Ok(names.place() == Place::Whole)
+        Ok(names.place() == Residency::Whole)
     }
 
-    /// May a directory of so many names be in memory as a whole, and grow by a quarter?
+    /// Does a directory of this many names fit in memory as a whole, with a quarter more?
     fn fits_as_whole(&self, names: u64) -> bool {
         names + names / 4 <= self.whole_max()
     }
 
-    /// Makes sure that it is known of a name what it leads to, or that it is not there, under the lock of all names of the
-    /// directory, and is about to change this one.
+    /// Pins the entry of a name, or its absence, for a change of it. The caller holds the lock of
+    /// the names.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's.
     #[inline]
     pub(crate) fn hold_name(&self, dir: &Inode, names: &mut Names<'_>, name: &[u8]) -> Result<()> {
-        if names.place() == Place::Whole && u64::from(names.len()) <= self.whole_max() {
+        if names.place() == Residency::Whole && u64::from(names.len()) <= self.whole_max() {
             return Ok(());
         }
         self.hold_in_partial(dir, names, name)
@@ -334,9 +325,9 @@ impl Core {
             return Err(Errno::EROFS);
         }
         match names.place() {
-            Place::Unloaded => self.load_locked(dir, names)?,
-            Place::Whole => self.make_partial(names),
-            Place::Partial | Place::Dated => {}
+            Residency::Unloaded => self.load_locked(dir, names)?,
+            Residency::Whole => self.make_partial(names),
+            Residency::Partial | Residency::Dated => {}
         }
         names.begin_change();
         if names.hold(name) == Known::Unknown {
@@ -347,31 +338,22 @@ impl Core {
     }
 }
 
-impl Directories for Core {
-    fn metadata_load(&self) -> Load {
-        Self::metadata_load(self)
-    }
-
-    fn frees_inodes(&self) -> bool {
-        self.reclaim.frees_inodes()
-    }
-
-    fn names_in_memory(&self) -> Option<u64> {
-        // What did not reach the store after it failed is here alone. And a store that others change is not asked for runs of names:
-        // they go with their directories.
+impl Core {
+    /// The number of names in memory. `None`: none of them can be freed.
+    pub(crate) fn names_in_memory(&self) -> Option<u64> {
+        // After a failure, changes that did not reach the store are only here. And names of a store
+        // that others change are not read in runs: they are dropped with their directories.
         let stay = self.failure.is_latched() || self.coherence.is_some();
         (!stay).then(|| u64::try_from(self.names.sum()).unwrap_or(0))
     }
 
-    fn name_bytes(&self) -> u64 {
-        Self::name_bytes(self)
-    }
-
-    fn forget_large_directories(&self, walk: &mut InodeWalk, most: u64) -> u64 {
+    /// Frees the names of large directories that this walk visits, until `most` were freed; returns
+    /// their number.
+    pub(crate) fn forget_large_directories(&self, walk: &mut InodeWalk, most: u64) -> u64 {
         let least = self.policy.whole_directory();
         let is_large = |inode: &Inode| {
             let large = inode.directory().is_ok_and(|body| {
-                body.names.place() == Place::Whole && body.names.in_catalog() > least
+                body.names.place() == Residency::Whole && body.names.cached() > least
             });
             Take::from(large)
         };
@@ -379,8 +361,8 @@ impl Directories for Core {
         let walked = self.walk_inodes_if(walk, is_large, &mut |node| {
             let body = node.inode().directory()?;
             let mut names = body.names.write();
-            if names.place() == Place::Whole {
-                gone += u64::from(body.names.in_catalog());
+            if names.place() == Residency::Whole {
+                gone += u64::from(body.names.cached());
                 self.make_partial(&mut names);
             }
             Ok(match gone < most {

@@ -1,4 +1,4 @@
-//! Finding a name's inode.
+//! Looking up names.
 
 use std::sync::atomic::Ordering;
 
@@ -10,13 +10,13 @@ use crate::node::Node;
 use crate::types::{Access, Caller, Errno, Ino, Result, check_component};
 
 impl FileSystem {
-    /// The inode that `name` of the directory `dir` leads to; `.` and `..` work.
+    /// The inode of `name` in the directory `dir`; `.` and `..` work.
     ///
     /// # Errors
     /// `ENOTDIR`, `EACCES` without search permission, `ENAMETOOLONG`, `ENOENT`.
     pub fn lookup(&self, who: &Caller, dir: &Node, name: &[u8]) -> Result<Node> {
         if name == b"/" {
-            // No name was looked up to get there: nothing had to be searched.
+            // `dir` is the root of the path; search permission is not needed.
             return Ok(dir.clone());
         }
         let core = &self.core;
@@ -24,7 +24,7 @@ impl FileSystem {
         let body = core.search(who, dir.inode())?;
         let found = match name {
             b"." => Ok(dir.clone()),
-            // The parent of a removed directory may be gone as well.
+            // The parent of a removed directory may have been freed.
             b".." => match core.node(Ino(body.parent.load(Ordering::Relaxed))) {
                 Err(Errno::ESTALE) => Err(Errno::ENOENT),
                 found => found,
@@ -37,34 +37,24 @@ impl FileSystem {
 }
 
 impl Core {
-    /// The names of a directory that the caller may search.
+    /// The names of a directory, after the check of the caller's search permission.
     ///
     /// # Errors
-    /// `ENOTDIR`, `EACCES`, what the store answers.
+    /// `ENOTDIR`, `EACCES`, the store's.
     pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Inode) -> Result<&'n DirectoryBody> {
         self.alive()?;
         let body = dir.directory()?;
         self.refresh(dir)?;
         self.may(who, dir, Access::EXEC)?;
-        self.names_of(dir, body)?;
+        dir.touch(&self.reclaim.epochs);
+        // A directory that others change is asked for one name first.
+        if self.coherence.is_none() {
+            self.load_names(dir, body)?;
+        }
         Ok(body)
     }
 
-    /// Names of a directory come into memory for a caller that may search it.
-    ///
-    /// # Errors
-    /// What the store answers.
-    #[inline]
-    fn names_of(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
-        dir.touch(&self.reclaim.epochs);
-        match self.coherence.is_some() {
-            // Of those it is asked for one at first.
-            true => Ok(()),
-            false => self.load_names(dir, body),
-        }
-    }
-
-    /// As [`Core::child`], for a name that nobody has checked.
+    /// As [`Core::child`], for an unchecked name.
     ///
     /// # Errors
     /// The same, and `ENAMETOOLONG`, `EINVAL`.
@@ -76,14 +66,14 @@ impl Core {
     /// The inode of a name.
     ///
     /// # Errors
-    /// `ENOENT`, what the store answers.
+    /// `ENOENT`, the store's.
     pub(crate) fn child(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
         if let Some(shared) = self.shared() {
             return self.child_of_shared(shared, dir, body, name);
         }
         let find = || {
             self.find_name(dir, body, name)?
-                .ok_or_else(|| self.absent())
+                .ok_or_else(|| self.no_entry())
         };
         let mut entry = find()?;
         loop {
@@ -92,9 +82,9 @@ impl Core {
                 && !self.pinned
                 && node.inode().meta().home.1 == 0
             {
-                // Loaded by number: only now it is known under which name.
+                // The inode was loaded by number, without its name.
                 let mut meta = node.inode().write();
-                // Else it was moved meanwhile.
+                // Rechecked under the lock: a rename may have set it meanwhile.
                 if meta.home.1 == 0 {
                     meta.home = (dir.ino(), entry.cookie);
                 }
@@ -102,44 +92,26 @@ impl Core {
             if found != Err(Errno::ESTALE) {
                 return found;
             }
-            // The name went, or leads elsewhere, since it was found; else it leads nowhere.
-            let mut again = find()?;
-            if again == entry {
-                // Or it is the whiteout of a rename that is not over yet.
+            // The name was removed or replaced after it was found; otherwise it is dangling.
+            let mut retried = find()?;
+            if retried == entry {
+                // It may also be the whiteout of a rename in progress.
                 body.names.wait();
                 let found = self.node(entry.ino);
-                again = find()?;
-                if again == entry || found != Err(Errno::ESTALE) {
+                retried = find()?;
+                if retried == entry || found != Err(Errno::ESTALE) {
                     return found.map_err(dangling);
                 }
             }
-            entry = again;
+            entry = retried;
         }
     }
 }
 
 impl Core {
-    /// Brings the inode of a name into memory before the names are locked: the lock is not held over the read, and others may
-    /// [come along](Core::load_named). Over a store that pins everything it is there.
-    ///
-    /// # Errors
-    /// What the store answers for the name. If the inode cannot be read, its next load tells why.
-    pub(super) fn bring_named(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<()> {
-        if self.pinned {
-            return Ok(());
-        }
-        if let Some(entry) = self.find_name(dir, body, name)?
-            && !self.has_inode(entry.ino)
-            && let Ok(node) = self.load_named(dir, body, name, entry)
-        {
-            self.put(node);
-        }
-        Ok(())
-    }
-
-    /// The inode that a name leads to. If it is not in memory others may [come along](Core::load_named).
+    /// The inode of an entry. If it is loaded, others may be [read ahead](Core::load_named).
     #[inline]
-    fn node_named(
+    pub(super) fn node_named(
         &self,
         dir: &Inode,
         body: &DirectoryBody,
@@ -153,7 +125,7 @@ impl Core {
     }
 }
 
-/// A name that leads to no inode is corruption of the store, not staleness of a handle.
+/// A name without an inode is corruption of the store, not a stale handle.
 pub(crate) fn dangling(error: Errno) -> Errno {
     if error == Errno::ESTALE {
         Errno::EUCLEAN

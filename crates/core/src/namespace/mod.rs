@@ -1,11 +1,10 @@
-//! Names: looking them up, making, linking, removing and renaming them.
+//! Names: looking them up, creating, linking, removing and renaming them.
 //!
-//! *Locking.* A change of a directory's names holds their lock from the lookup to the events, so that
-//! events and changes have one order. A directory that goes is
-//! locked after the one that holds it. Two directories are locked only by a rename, while the tree's
-//! shape stands still. Times and counts are in `meta`, a leaf.
+//! *Locking.* A change of a directory's names holds their lock from the lookup to the events, so
+//! that events and changes have one order. A directory that is removed is locked after its parent.
+//! Only a rename locks two directories, under the rename lock. The lock of `meta`, with times and
+//! counts, is a leaf.
 
-mod carry;
 mod create;
 mod link;
 mod load;
@@ -15,12 +14,15 @@ mod pair;
 mod publish;
 mod remove;
 mod rename;
+mod rename_apply;
+mod rename_args;
+mod rename_through;
 mod window;
 
 pub(crate) use create::check_target;
 pub(crate) use lookup::dangling;
 pub(crate) use new_inode::NewInode;
-pub(crate) use rename::{End, check_flags};
+pub(crate) use rename_args::{End, check_flags};
 
 use crate::directory::Names;
 use crate::file_system::Core;
@@ -28,10 +30,10 @@ use crate::inode::{DirectoryBody, Inode};
 use crate::types::Result;
 
 impl Core {
-    /// Locks the names of a directory for a change of this one. It is known then what the name leads to.
+    /// Locks the names of a directory for a change of this one, and pins its entry.
     ///
     /// # Errors
-    /// What the store answers.
+    /// The store's.
     #[inline]
     pub(crate) fn lock_name<'n>(
         &self,
@@ -60,7 +62,7 @@ impl Core {
         Ok(names)
     }
 
-    /// Is there no room for one more directory in this one, whose names are locked?
+    /// Has the directory the greatest link count? The caller holds the lock of its names.
     fn is_full_of_directories(&self, dir: &Inode) -> bool {
         dir.nlink() >= self.policy.link_max()
     }

@@ -1,31 +1,35 @@
-//! What a new inode is like, and what its store hears of it.
+//! New inodes: attributes, inheritance, and their submission to the store.
 
 use holdfast_sync::Prepared;
 use holdfast_sync::epoch;
 
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::directory::Names;
-use crate::file_system::{Core, Scope};
+use crate::file_system::Core;
 use crate::inode::{
-    Content, Extension, ExtraAttrs, Inode, Known, Meta, Numbered as _, Object, directory_size,
+    Content, ContentState, Extension, ExtraAttrs, Inode, Meta, Numbered as _, Object,
+    directory_size,
 };
-use crate::log_order::Taken;
+use crate::log_order::LogOrderGuard;
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
-use crate::store::{Change, Intent, Reservation};
+use crate::store::{Change, Intent};
+use crate::transaction::Transaction;
 use crate::types::{Caller, FileFlags, FileType, Ino, Result, S_ISGID, Time};
 
-/// What is to be made.
+/// The arguments of a creation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewInode<'a> {
     /// Type.
     pub(crate) kind: FileType,
-    /// Permission bits asked for.
+    /// Requested permission bits.
     pub(crate) perm: u16,
     /// Device number.
     pub(crate) rdev: u64,
     /// The target of a symbolic link.
     pub(crate) target: Option<&'a [u8]>,
+    /// For a file without a name: may it get one?
+    pub(crate) linkable: bool,
 }
 
 impl NewInode<'_> {
@@ -35,11 +39,12 @@ impl NewInode<'_> {
             perm,
             rdev: 0,
             target: None,
+            linkable: false,
         }
     }
 }
 
-/// What a new inode has of its directory and its maker.
+/// Attributes of a new inode that depend on its directory and the caller.
 pub(crate) struct Inherited {
     pub(crate) perm: u16,
     pub(crate) gid: u32,
@@ -50,45 +55,41 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// The access control lists, as extended attributes: for access, and for what is made in it.
+    /// The access ACL and the default ACL as values of extended attributes.
     pub(crate) fn acls(&self) -> [Option<Box<[u8]>>; 2] {
         [&self.access, &self.default_acl].map(|acl| acl.as_ref().map(acl::to_xattr))
     }
 }
 
 impl Core {
-    /// A number for a new inode in the directory of these names. A store keeps inodes in the order of
-    /// their numbers: there they are dealt by directory, but for directories. Those that different threads make
-    /// are not neighbours, so that what changes in one meets nothing of the other.
+    /// A number for a new inode. A store keeps inodes in the order of their numbers, so files get
+    /// numbers from their directory's chunk. A directory gets one from the thread's run, so that
+    /// directories created by different threads are not neighbours in the store.
     #[inline]
     pub(super) fn number(&self, names: &mut Names<'_>, kind: FileType) -> Ino {
         if self.pinned || kind.is_dir() {
-            self.numbers.deal()
+            self.numbers.assign()
         } else {
             names.next_number(&self.numbers)
         }
     }
 
-    /// Reserves what a new inode of this directory may take, with its name if it gets one. Before the name is
-    /// locked: whether it is free is not known yet.
-    ///
-    /// # Errors
-    /// Those of [`Behind::reserve`](crate::store::Behind::reserve).
-    pub(crate) fn reserve_new_inode(
+    /// The intent of a creation in this directory, with a name or without.
+    pub(crate) fn intent_to_make(
         &self,
         dir: &Inode,
         name: Option<&[u8]>,
         new_inode: &NewInode<'_>,
-    ) -> Result<Reservation<'_>> {
+    ) -> Intent {
         let intent = Intent {
             inodes: 1,
             records: 1,
             ..Intent::default()
         };
-        self.reserve(&self.intent_of_new_inode(dir, name, new_inode, intent))
+        self.intent_of_new_inode(dir, name, new_inode, intent)
     }
 
-    /// What the name, the target and the ACLs of a new inode may take, too.
+    /// Adds the name, the target and the ACLs of a new inode to `intent`.
     pub(super) fn intent_of_new_inode(
         &self,
         dir: &Inode,
@@ -118,7 +119,7 @@ impl Core {
         intent
     }
 
-    /// What a new inode has of its directory and its maker.
+    /// The attributes of a new inode that depend on its directory and the caller.
     #[inline]
     pub(crate) fn inherited(
         &self,
@@ -166,8 +167,7 @@ impl Core {
         }
     }
 
-    /// Builds a new inode: owner, group, mode and ACLs as directory and caller decide. `cookie`: the one
-    /// that its name in `dir` will have.
+    /// Allocates a new inode. `cookie`: that of its name in `dir`.
     pub(crate) fn allocate_inode(
         &self,
         who: &Caller,
@@ -192,7 +192,7 @@ impl Core {
             Some(target) => (1, target.len() as u64),
             None => (1, 0),
         };
-        // Never in memory but in the inode: see `Meta::new`.
+        // Built in place: see `Meta::new`.
         let meta = Meta {
             nlink,
             size,
@@ -216,27 +216,27 @@ impl Core {
         };
         let beside = extension.as_ref().map_or(0, |extension| extension.memory());
         let fs = self.registration.number();
-        let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, Known::All));
+        let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, ContentState::All));
         if !self.pinned {
             self.reclaim.extension_sizes.came(1, beside);
-            object.unborn();
-            object.arrive(&self.reclaim.epochs, false);
+            object.mark_new();
+            object.mark_loaded(&self.reclaim.epochs, false);
             if kind == FileType::Regular {
-                // What is written is its content from then on.
-                object.content_comes(&self.reclaim.epochs, false);
+                // Content that is written later counts as loaded now.
+                object.mark_content_loaded(&self.reclaim.epochs, false);
             }
         }
         Ok(object)
     }
 
-    /// Tells the store of a new inode, and of its name if it has one, in the directory's turn.
-    pub(crate) fn record_new_inode(
+    /// Commits a new inode, and its name if it has one, in log order.
+    pub(crate) fn commit_new_inode(
         &self,
-        reservation: &mut Reservation<'_>,
+        transaction: Transaction<'_>,
         dir: &Inode,
         node: &Node,
         target: Option<&[u8]>,
-        named: Option<(&[u8], u64, Option<Taken<'_, 1>>)>,
+        named: Option<(&[u8], u64, Option<LogOrderGuard<'_, 1>>)>,
     ) -> Result<()> {
         let inode = node.inode();
         let (ino, kind) = (inode.ino(), inode.kind());
@@ -247,47 +247,33 @@ impl Core {
             let acls = [value(view.acl()), value(view.default_acl())];
             (view.meta, acls)
         };
-        let create = || Change::Create {
+        let mut batch = Vec::with_capacity(5);
+        batch.push(Change::Create {
             inode: inode.record(&meta),
             target,
-        };
-        // Nobody else changes what is new: it needs no turn.
-        let Some((name, cookie, turn)) = named else {
-            let batch: Vec<_> = std::iter::once(create())
-                .chain(values(ino, &acls))
-                .collect();
-            self.apply(reservation, [], &batch)?;
-            inode.born();
-            return Ok(());
-        };
-        let held = reservation.held();
-        self.in_log_order(turn, Scope::Names, || {
-            let enter = || Change::Enter {
+        });
+        batch.extend(values(ino, &acls));
+        let mut in_order = None;
+        if let Some((name, cookie, order)) = named {
+            batch.push(Change::Enter {
                 dir: dir.ino(),
                 name,
                 cookie,
                 ino,
                 kind,
-            };
-            let of_dir = || Change::Attributes {
+            });
+            batch.push(Change::Attributes {
                 inode: dir.record(&dir.meta()),
-            };
-            if acls.iter().all(Option::is_none) {
-                // Nearly always: it needs no memory of its own, and is put together where it stays.
-                return self.behind.apply(held, &[create(), enter(), of_dir()]);
-            }
-            let mut batch: Vec<_> = std::iter::once(create())
-                .chain(values(ino, &acls))
-                .collect();
-            batch.extend([enter(), of_dir()]);
-            self.behind.apply(held, &batch)
-        })?;
-        inode.born();
+            });
+            in_order = order;
+        }
+        transaction.commit(in_order, &batch)?;
+        inode.clear_new();
         Ok(())
     }
 }
 
-/// The ACLs that a new inode has, as its store hears of them.
+/// A new inode's ACLs as changes for the store.
 fn values(ino: Ino, acls: &[Option<Box<[u8]>>; 2]) -> impl Iterator<Item = Change<'_>> {
     let named = acls.iter().zip([ACL_ACCESS, ACL_DEFAULT]);
     named.filter_map(move |(acl, name)| {

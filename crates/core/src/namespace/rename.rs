@@ -1,4 +1,4 @@
-//! Moving names: rename(2) with its flags.
+//! Renaming: renameat2(2).
 //!
 //! *Locking.* See [`pair`](super::pair).
 
@@ -7,34 +7,64 @@ use std::sync::atomic::Ordering;
 use super::NewInode;
 use super::lookup::dangling;
 use super::pair::Locked;
+use super::rename_args::{End, check_flags};
+use super::rename_through::follow_rename;
 use crate::FileSystem;
 use crate::directory::Entry;
 use crate::file_system::Core;
-use crate::inode::time_of_changes;
 use crate::node::Node;
-use crate::rename_lock;
-use crate::store::{Class, Intent, Reservation};
+use crate::store::{Class, Intent, Operation};
+use crate::transaction::{Begun, Transaction};
 use crate::types::{
     Access, Caller, Errno, FileType, Ino, RenameFlags, Result, check_component, is_special,
 };
 
-/// One end of a rename: a directory and a name in it.
+/// A rename, and the inodes of both names.
 #[derive(Clone, Copy)]
-pub(crate) struct End<'a> {
-    pub(crate) dir: &'a Node,
-    pub(crate) name: &'a [u8],
-    /// Did slashes follow the name? Then it is to be a directory's.
-    pub(crate) slash: bool,
+pub(super) struct Rename<'a> {
+    pub(crate) who: &'a Caller,
+    pub(crate) from: End<'a>,
+    pub(crate) to: End<'a>,
+    pub(crate) flags: RenameFlags,
+    pub(crate) source: &'a Node,
+    pub(crate) target: Option<&'a Node>,
+}
+
+impl Rename<'_> {
+    pub(super) fn exchanges(&self) -> bool {
+        self.flags.contains(RenameFlags::EXCHANGE)
+    }
+
+    /// Does the target exist, and is it a directory?
+    fn is_over_directory(&self) -> bool {
+        self.target.is_some_and(|target| target.kind().is_dir())
+    }
+
+    /// The checks of flags and trailing slashes against the inodes.
+    fn check(&self) -> Result<()> {
+        match self.target {
+            Some(_) if self.flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
+            None if self.exchanges() => return Err(Errno::ENOENT),
+            _ => {}
+        }
+        let wants_dir = self.from.slash || self.to.slash && !self.exchanges();
+        if wants_dir && !self.source.kind().is_dir()
+            || self.exchanges() && self.to.slash && !self.is_over_directory()
+        {
+            return Err(Errno::ENOTDIR);
+        }
+        Ok(())
+    }
 }
 
 impl FileSystem {
-    /// Moves a name, replacing what the new name led to (renameat2(2)).
+    /// Renames `from_name` to `to_name`, replacing that if it exists (renameat2(2)).
     ///
     /// # Errors
-    /// `ENOENT`; `EEXIST` with NOREPLACE; `ENOTEMPTY`, `EISDIR`, `ENOTDIR` when the new name
-    /// cannot be replaced; `EINVAL` for a directory moved into itself, or flags that contradict;
-    /// `EBUSY` for `.` and `..`; `EACCES`, `EPERM`, `EROFS`, `EMLINK`, `ENOSPC`; `EDQUOT` for a
-    /// whiteout; `EXDEV` for what is of another project than all in the new directory.
+    /// `ENOENT`; `EEXIST` with NOREPLACE. `ENOTEMPTY`, `EISDIR`, `ENOTDIR` when the new name cannot
+    /// be replaced. `EINVAL` for a directory moved into itself, or conflicting flags. `EBUSY` for
+    /// `.` and `..`. `EACCES`, `EPERM`, `EROFS`, `EMLINK`, `ENOSPC`; `EDQUOT` for a whiteout.
+    /// `EXDEV` if the new directory passes on another project.
     pub fn rename(
         &self,
         who: &Caller,
@@ -54,10 +84,10 @@ impl FileSystem {
             name: to_name,
             slash: false,
         };
-        self.rename_ends(who, from, to, flags)
+        self.rename_names(who, from, to, flags)
     }
 
-    pub(crate) fn rename_ends(
+    pub(crate) fn rename_names(
         &self,
         who: &Caller,
         from: End<'_>,
@@ -67,11 +97,12 @@ impl FileSystem {
         let changed = self.core.rename(who, from, to, flags)?;
         self.core.notify_entry(who, from.dir.ino(), from.name);
         self.core.notify_entry(who, to.dir.ino(), to.name);
-        // A listing of a directory names its parent.
+        // A listing of a directory includes its parent's number.
         let has_moved = from.dir.ino() != to.dir.ino();
         for node in changed {
             let is_listing = has_moved && node.kind() == FileType::Directory;
             self.core.notify_inode(who, node.ino(), is_listing);
+            self.core.put(node);
         }
         Ok(())
     }
@@ -85,71 +116,123 @@ impl Core {
         to: End<'_>,
         flags: RenameFlags,
     ) -> Result<Vec<Node>> {
-        self.check_ends(who, from, to, flags)?;
-        if let Some(through) = self.through() {
-            return through.rename(who, from, to, flags);
-        }
-        self.bring_ends(from, to)?;
-        // Refused later, if there is nothing else to say.
-        let mut reserved = Some(self.reserve_rename(from, to, flags));
-        let between = from.dir != to.dir;
-        if !between {
-            let locked = self.lock_ends(from, to)?;
-            let renamed = self.rename_locked(who, from, to, flags, locked, None, &mut reserved);
-            return renamed.map(|changed| changed.unwrap_or_default());
-        }
-        let _loaded = self.load_ends(from, to)?;
-        let moves_files = [from, to].iter().all(|end| !self.seems_directory(*end));
-        let mut rename_lock = if moves_files {
-            self.rename_lock.still()
-        } else {
-            self.rename_lock.change()
-        };
+        self.check_names(who, from, to, flags)?;
+        let _loaded = self.preload(from, to)?;
         loop {
-            let locked = self.lock_ends(from, to)?;
-            let shape_held = Some(&rename_lock);
-            let renamed =
-                self.rename_locked(who, from, to, flags, locked, shape_held, &mut reserved)?;
-            if let Some(changed) = renamed {
-                return Ok(changed);
+            let over = self.seems(to).is_some();
+            let begun = self.begin(
+                || self.intent_to_rename(from, to, flags, over),
+                |through| {
+                    check_component(to.name)?;
+                    if !who.checked || from.slash || to.slash {
+                        // The store does nothing if both are the same inode.
+                        self.check_rename(who, from, to, flags)?;
+                    }
+                    let operation = Operation::Rename {
+                        from: (from.dir.ino(), from.name),
+                        to: (to.dir.ino(), to.name),
+                        flags,
+                    };
+                    through.perform(who, &operation).inspect_err(|error| {
+                        for End { dir, name, .. } in [from, to] {
+                            if let Ok(body) = dir.inode().directory() {
+                                self.refused(dir.inode(), body, name, *error);
+                            }
+                        }
+                    })
+                },
+            );
+            let transaction = match begun {
+                Ok(Begun::Done(performed)) => {
+                    return follow_rename(self, &performed, from, to, flags);
+                }
+                Ok(Begun::Decide(transaction)) => transaction,
+                // All other errors precede the store's lack of space.
+                Err(Errno::ENOSPC) if self.check_rename(who, from, to, flags)? => {
+                    return Ok(Vec::new());
+                }
+                Err(error) => return Err(error),
+            };
+            let between = from.dir != to.dir;
+            let mut rename_lock = between.then(|| self.rename_lock.still());
+            let mut locked = self.lock_both(from, to)?;
+            if between && locked.have_directory(from, to) {
+                // Its parent changes.
+                drop(locked);
+                drop(rename_lock);
+                rename_lock = Some(self.rename_lock.change());
+                locked = self.lock_both(from, to)?;
             }
-            // A directory came in the way of a file: once more, alone.
+            if over && locked.to().get(to.name).is_none() {
+                // The target was removed since, so the rename needs more space.
+                continue;
+            }
+            let renamed = self.rename_locked(who, (from, to), flags, locked, transaction);
             drop(rename_lock);
-            rename_lock = self.rename_lock.change();
+            return renamed;
         }
     }
 
-    /// Loads what a rename between two directories looks at, so that it need not while others wait for the shape. What
-    /// is given keeps it in memory.
-    fn load_ends(&self, from: End<'_>, to: End<'_>) -> Result<Vec<Node>> {
+    /// Checks a rename without locks, on the inodes that both names have now. Returns whether both
+    /// are the same, so that nothing changes.
+    ///
+    /// # Errors
+    /// Those of [`FileSystem::rename`].
+    fn check_rename(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        to: End<'_>,
+        flags: RenameFlags,
+    ) -> Result<bool> {
+        check_component(to.name)?;
+        let child = |end: End<'_>| {
+            let dir = end.dir.inode();
+            self.child(dir, dir.directory()?, end.name)
+        };
+        let source = child(from)?;
+        let target = match child(to) {
+            Err(Errno::ENOENT) => None,
+            found => Some(found?),
+        };
+        self.rename_changes_nothing(&Rename {
+            who,
+            from,
+            to,
+            flags,
+            source: &source,
+            target: target.as_ref(),
+        })
+    }
+
+    /// Loads what a rename reads under its locks. The returned nodes keep it in memory.
+    fn preload(&self, from: End<'_>, to: End<'_>) -> Result<Vec<Node>> {
         let mut loaded = Vec::new();
-        if self.pinned {
+        if self.pinned || self.through.is_some() {
             return Ok(loaded);
         }
         for (end, is_replaced) in [(from, false), (to, true)] {
-            let body = end.dir.inode().directory()?;
-            // What the name leads to then is looked up once more.
-            if let Some(entry) = self.find_name(end.dir.inode(), body, end.name)?
-                && let Ok(node) = self.node(entry.ino)
+            let (dir, body) = (end.dir.inode(), end.dir.inode().directory()?);
+            // The names are looked up again under their locks.
+            if let Some(entry) = self.find_name(dir, body, end.name)?
+                && let Ok(node) = self.node_named(dir, body, end.name, entry)
             {
-                // A directory is replaced only if it is empty.
+                // The rename will check that a replaced directory is empty.
                 if is_replaced && let Ok(body) = node.inode().directory() {
                     self.load_names(node.inode(), body)?;
                 }
                 loaded.push(node);
             }
-            self.load_above(end.dir, &mut loaded);
+            if from.dir != to.dir {
+                self.load_above(end.dir, &mut loaded);
+            }
         }
         Ok(loaded)
     }
 
-    /// Loads the directories above this one, as far as they can be: who is above whom is asked once more when the
-    /// shape stands still.
+    /// Loads the ancestors of this directory, as far as possible: they are walked again under the
+    /// rename lock.
     fn load_above(&self, dir: &Node, loaded: &mut Vec<Node>) {
-        let top = self.climb_in_memory(dir.inode(), |_| true);
-        if top == Ok(Ino::ROOT) {
-            return;
-        }
         let mut at = dir.clone();
         while let Ok(body) = at.inode().directory()
             && let parent = Ino(body.parent.load(Ordering::Relaxed))
@@ -160,21 +243,18 @@ impl Core {
         }
     }
 
-    /// Reserves what a rename may take. One over a name that is there gives back, as far as that is known without
-    /// asking a store; one to a name that is no longer adds next to nothing.
-    fn reserve_rename(
+    /// The intent of a rename. One over an existing name frees space, and one to a name that is not
+    /// longer adds next to nothing.
+    fn intent_to_rename(
         &self,
         from: End<'_>,
         to: End<'_>,
         flags: RenameFlags,
-    ) -> Result<Reservation<'_>> {
+        over: bool,
+    ) -> Intent {
         let exchange = flags.contains(RenameFlags::EXCHANGE);
         let whiteout = flags.contains(RenameFlags::WHITEOUT);
-        let over = self.seems(to).is_some();
-        if self.pinned && (exchange || over && !whiteout) {
-            return Ok(Reservation::none());
-        }
-        let apart = from.dir.ino() != to.dir.ino();
+        let between = from.dir.ino() != to.dir.ino();
         let intent = Intent {
             class: match to.name.len() > from.name.len() {
                 _ if whiteout => Class::Growing,
@@ -182,12 +262,13 @@ impl Core {
                 true if !exchange => Class::Growing,
                 _ => Class::Changing,
             },
-            // What is renamed over.
+            // The replaced inode.
             ended: u64::from(over && !exchange),
-            // Within a directory the place stays; of an exchange both places do, each with its name.
-            again: match exchange {
+            // Entries that are written to a place they had: within a directory one, in an exchange
+            // both, each with its name.
+            replaced: match exchange {
                 true => 4,
-                false => u64::from(!apart && !over),
+                false => u64::from(!between && !over),
             },
             ..Intent::default()
         };
@@ -196,117 +277,63 @@ impl Core {
             true => intent.leaving(to.name),
             false => intent,
         };
-        // The directories, and what moves.
-        let intent = intent.records(2 + u64::from(apart) + u64::from(exchange));
+        // The records of the directories, and of the renamed inodes.
+        let intent = intent.records(2 + u64::from(between) + u64::from(exchange));
         if whiteout {
             let new_inode = NewInode::of(FileType::CharDevice, 0);
-            let mut intent =
-                self.intent_of_new_inode(from.dir.inode(), Some(from.name), &new_inode, intent);
-            intent.inodes = 1;
-            return self.reserve(&intent);
+            let intent = Intent {
+                inodes: 1,
+                ..intent
+            };
+            return self.intent_of_new_inode(from.dir.inode(), Some(from.name), &new_inode, intent);
         }
-        self.reserve(&match exchange {
+        match exchange {
             true => intent.name(from.name),
             false => intent,
-        })
-    }
-
-    /// Brings what the names lead to into memory: what is reserved depends on it.
-    fn bring_ends(&self, from: End<'_>, to: End<'_>) -> Result<()> {
-        for End { dir, name, .. } in [from, to] {
-            self.bring_named(dir.inode(), dir.inode().directory()?, name)?;
         }
-        Ok(())
     }
 
-    /// What the name leads to just now, as far as that is known without asking a store.
+    /// The current entry of a name, as far as it is known without asking the store.
     fn seems(&self, end: End<'_>) -> Option<Entry> {
         end.dir.inode().directory().ok()?.names.find(end.name)
     }
 
-    /// Does the name lead to a directory just now, as far as that is known?
-    fn seems_directory(&self, end: End<'_>) -> bool {
-        self.seems(end).is_some_and(|entry| entry.kind.is_dir())
-    }
-
-    /// What remains with the names of both ends locked. `rename_lock` is held if the ends are two directories;
-    /// `None` if that has to be for change.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "both ends, what holds them still, and what was reserved"
-    )]
-    fn rename_locked<'s>(
-        &'s self,
+    /// The part of a rename under the locks of the names; returns the inodes that changed.
+    fn rename_locked(
+        &self,
         who: &Caller,
-        from: End<'_>,
-        to: End<'_>,
+        (from, to): (End<'_>, End<'_>),
         flags: RenameFlags,
         mut locked: Locked<'_>,
-        rename_lock: Option<&rename_lock::Held<'_>>,
-        reserved: &mut Option<Result<Reservation<'s>>>,
-    ) -> Result<Option<Vec<Node>>> {
-        let entry = locked.from.get(from.name).ok_or_else(|| self.absent())?;
+        transaction: Transaction<'_>,
+    ) -> Result<Vec<Node>> {
+        let entry = locked.from.get(from.name).ok_or_else(|| self.no_entry())?;
         let source = self.node(entry.ino).map_err(dangling)?;
         check_component(to.name)?;
-        let target = match locked.to().get(to.name).map(|entry| entry.ino) {
-            Some(ino) => Some(self.node(ino).map_err(dangling)?),
+        let target = match locked.to().get(to.name) {
+            Some(entry) => Some(self.node(entry.ino).map_err(dangling)?),
             None => None,
         };
-        let of_directory = [Some(&source), target.as_ref()]
-            .iter()
-            .flatten()
-            .any(|node| node.kind().is_dir());
-        if of_directory && rename_lock.is_some_and(|rename_lock| !rename_lock.is_for_change()) {
-            return Ok(None);
+        let rename = Rename {
+            who,
+            from,
+            to,
+            flags,
+            source: &source,
+            target: target.as_ref(),
+        };
+        if self.rename_changes_nothing(&rename)? {
+            return Ok(Vec::new());
         }
-        let exchange = flags.contains(RenameFlags::EXCHANGE);
-        check_met((from, to), flags, &source, target.as_ref())?;
-        if rename_lock.is_some() {
-            self.refuse_loops(from.dir, to.dir, &source, target.as_ref(), exchange)?;
+        match rename.target.filter(|_| rename.exchanges()) {
+            Some(target) => self.exchange(transaction, &rename, &mut locked, target)?,
+            None => self.replace(transaction, &rename, &mut locked)?,
         }
-        if target.as_ref() == Some(&source) {
-            return Ok(Some(Vec::new()));
-        }
-        self.may_rename(who, from.dir, to.dir, &source, target.as_ref(), exchange)?;
-
-        let reserved = reserved.take();
-        let mut reservation = reserved.unwrap_or_else(|| self.reserve_rename(from, to, flags))?;
-        if self.pinned && !exchange && target.is_none() && reservation.held().kept == 0 {
-            // The name was there when it was asked for, and went since.
-            reservation = self.reserve(&Intent::default().name(to.name))?;
-        }
-        let target_inode = target.as_ref().map(Node::inode);
-        let changed = [from.dir.inode(), to.dir.inode(), source.inode()];
-        let now = time_of_changes(changed.into_iter().chain(target_inode));
-        if let (true, Some(target)) = (exchange, &target) {
-            self.exchange(
-                &mut reservation,
-                from,
-                to,
-                &mut locked,
-                &source,
-                target,
-                now,
-            )?;
-        } else {
-            let whiteout = flags.contains(RenameFlags::WHITEOUT);
-            self.replace(
-                &mut reservation,
-                who,
-                from,
-                to,
-                &mut locked,
-                &source,
-                target.as_ref(),
-                whiteout,
-                now,
-            )?;
-        }
-        Ok(Some(std::iter::once(source).chain(target).collect()))
+        Ok(std::iter::once(source).chain(target).collect())
     }
 
-    /// What can be said before anything is locked.
-    fn check_ends(
+    /// The checks that precede all locks.
+    fn check_names(
         &self,
         who: &Caller,
         from: End<'_>,
@@ -331,48 +358,34 @@ impl Core {
         check_component(from.name)
     }
 
-    /// May it be, as far as that is known of what the names lead to, which nothing keeps still? Does it change nothing,
-    /// because both are the same inode's?
+    /// The checks of a rename on the current inodes of both names, without locks. Returns whether
+    /// both are the same inode, so that nothing changes.
     ///
     /// # Errors
     /// Those of [`FileSystem::rename`].
-    pub(crate) fn rename_changes_nothing(
-        &self,
-        who: &Caller,
-        from: End<'_>,
-        to: End<'_>,
-        flags: RenameFlags,
-        source: &Node,
-        target: Option<&Node>,
-    ) -> Result<bool> {
-        let exchange = flags.contains(RenameFlags::EXCHANGE);
-        check_met((from, to), flags, source, target)?;
-        if from.dir != to.dir {
-            self.refuse_loops(from.dir, to.dir, source, target, exchange)?;
+    fn rename_changes_nothing(&self, rename: &Rename<'_>) -> Result<bool> {
+        rename.check()?;
+        if rename.from.dir != rename.to.dir {
+            self.refuse_loops(rename)?;
         }
-        if target == Some(source) {
+        if rename.target == Some(rename.source) {
             return Ok(true);
         }
-        self.may_rename(who, from.dir, to.dir, source, target, exchange)?;
+        self.may_rename(rename)?;
         Ok(false)
     }
 
-    fn refuse_loops(
-        &self,
-        from_dir: &Node,
-        to_dir: &Node,
-        source: &Node,
-        target: Option<&Node>,
-        exchange: bool,
-    ) -> Result<()> {
-        if source.kind().is_dir() && self.descends(to_dir, source.ino())? {
+    fn refuse_loops(&self, rename: &Rename<'_>) -> Result<()> {
+        let Rename {
+            from, to, source, ..
+        } = *rename;
+        if source.kind().is_dir() && self.descends(to.dir, source.ino())? {
             return Err(Errno::EINVAL);
         }
-        if let Some(target) = target
-            && target.kind().is_dir()
-            && self.descends(from_dir, target.ino())?
+        if let Some(target) = rename.target.filter(|_| rename.is_over_directory())
+            && self.descends(from.dir, target.ino())?
         {
-            return Err(if exchange {
+            return Err(if rename.exchanges() {
                 Errno::EINVAL
             } else {
                 Errno::ENOTEMPTY
@@ -381,79 +394,41 @@ impl Core {
         Ok(())
     }
 
-    fn may_rename(
-        &self,
-        who: &Caller,
-        from_dir: &Node,
-        to_dir: &Node,
-        source: &Node,
-        target: Option<&Node>,
-        exchange: bool,
-    ) -> Result<()> {
+    fn may_rename(&self, rename: &Rename<'_>) -> Result<()> {
+        let Rename { who, source, .. } = *rename;
+        let (from, to) = (rename.from.dir.inode(), rename.to.dir.inode());
         let is_dir = source.kind().is_dir();
-        let target_is_dir = target.is_some_and(|target| target.kind().is_dir());
-        self.may_delete(who, from_dir.inode(), source.inode(), is_dir)?;
-        match target {
-            None => self.may_create(who, to_dir.inode())?,
+        let over_dir = rename.is_over_directory();
+        self.may_delete(who, from, source.inode(), is_dir)?;
+        match rename.target {
+            None => self.may_create(who, to)?,
             Some(target) => {
-                let as_dir = if exchange { target_is_dir } else { is_dir };
-                self.may_delete(who, to_dir.inode(), target.inode(), as_dir)?;
+                let as_dir = if rename.exchanges() { over_dir } else { is_dir };
+                self.may_delete(who, to, target.inode(), as_dir)?;
             }
         }
-        to_dir.inode().take_in_project(source.inode())?;
-        if let (true, Some(target)) = (exchange, target) {
-            from_dir.inode().take_in_project(target.inode())?;
+        to.take_in_project(source.inode())?;
+        let exchanged = rename.target.filter(|_| rename.exchanges());
+        if let Some(target) = exchanged {
+            from.take_in_project(target.inode())?;
         }
-        if from_dir == to_dir {
+        if rename.from.dir == rename.to.dir {
             return Ok(());
         }
-        // A directory that moves gets another `..`: that is a change of it.
-        if is_dir {
-            self.may(who, source.inode(), Access::WRITE)?;
+        // A moved directory gets another `..`, which is a write to it.
+        let moved = [Some(source), exchanged];
+        for dir in moved
+            .into_iter()
+            .flatten()
+            .filter(|node| node.kind().is_dir())
+        {
+            self.may(who, dir.inode(), Access::WRITE)?;
         }
-        if let (true, Some(target)) = (exchange && target_is_dir, target) {
-            self.may(who, target.inode(), Access::WRITE)?;
-        }
-        let full = |dir: &Node| self.is_full_of_directories(dir.inode());
-        if is_dir && !target_is_dir && full(to_dir)
-            || exchange && target_is_dir && !is_dir && full(from_dir)
+        if is_dir && !over_dir && self.is_full_of_directories(to)
+            || exchanged.is_some() && over_dir && !is_dir && self.is_full_of_directories(from)
         {
             return Err(Errno::EMLINK);
         }
         Ok(())
     }
-}
-
-/// # Errors
-/// `EINVAL` for flags that are unknown or contradict each other.
-pub(crate) fn check_flags(flags: RenameFlags) -> Result<()> {
-    let exclusive = RenameFlags::NOREPLACE | RenameFlags::WHITEOUT;
-    if !RenameFlags::all().contains(flags)
-        || flags.contains(RenameFlags::EXCHANGE) && flags.intersects(exclusive)
-    {
-        return Err(Errno::EINVAL);
-    }
-    Ok(())
-}
-
-/// What the flags and slashes say of what the names lead to.
-fn check_met(
-    (from, to): (End<'_>, End<'_>),
-    flags: RenameFlags,
-    source: &Node,
-    target: Option<&Node>,
-) -> Result<()> {
-    let exchange = flags.contains(RenameFlags::EXCHANGE);
-    match target {
-        Some(_) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
-        None if exchange => return Err(Errno::ENOENT),
-        _ => {}
-    }
-    let wants_dir = from.slash || to.slash && !exchange;
-    if wants_dir && !source.kind().is_dir()
-        || exchange && to.slash && target.is_some_and(|target| !target.kind().is_dir())
-    {
-        return Err(Errno::ENOTDIR);
-    }
-    Ok(())
 }

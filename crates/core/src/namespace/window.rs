@@ -1,16 +1,17 @@
-//! Inodes that come along with one that is asked for by its name: see [`readahead`](crate::readahead).
+//! Inodes that are read ahead with one that is looked up by its name: see
+//! [`readahead`](crate::readahead).
 //!
-//! The thread that asks brings them, in one call of the store: so nothing works on after its caller, and a thread that asks for one of
-//! them meanwhile loads it itself.
+//! The looking-up thread loads them in the same call of the store. So no work outlives its caller,
+//! and a concurrent lookup of one of them loads it by itself.
 //!
-//! *Locking.* Nothing is locked while the store is asked. The names of a directory that is not in memory as a whole are read and
-//! learnt as [`Core::learn_run`] says.
+//! *Locking.* No lock is held while the store is read. The names of a partial directory are read
+//! and recorded as in [`Core::learn_run`].
 
 use std::sync::Arc;
 
 use holdfast_sync::epoch;
 
-use crate::directory::{Entry, Place};
+use crate::directory::{Entry, Residency};
 use crate::evictions::{self, Evictions};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names};
@@ -21,19 +22,19 @@ use crate::readahead::{
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Ino, Result};
 
-/// Names that are looked at for each inode that is to come: many may be in memory already.
+/// Names visited per inode to be loaded: many may be in memory already.
 const LOOKS: usize = 4;
-/// And beside that.
+/// Added to `LOOKS` times the number of inodes.
 const LOOKS_MORE: usize = 64;
-/// A sorted order may take this part of the limit.
+/// 1/`ORDER_PART` of the memory limit is available to a sorted order.
 const ORDER_PART: u64 = 4096;
 
-/// Names in the order of a listing, of which those inodes are taken that are not in memory.
+/// Selects inodes that are not in memory, in the order of a listing.
 struct Picking<'c> {
     core: &'c Core,
     hidden: bool,
     len: usize,
-    /// Names that may still be looked at.
+    /// Names that may still be visited.
     looks: usize,
     inos: Vec<Ino>,
     end: u64,
@@ -53,7 +54,7 @@ impl<'c> Picking<'c> {
         }
     }
 
-    /// Takes the next name, unless that is `false`.
+    /// Visits the next name; `false` ends the selection before it.
     fn take(&mut self, name: &[u8], cookie: u64, ino: Ino) -> bool {
         if self.looks == 0 {
             return false;
@@ -90,10 +91,10 @@ impl Core {
         self.index.peek(ino.0, &epoch::pin()).is_some()
     }
 
-    /// Loads an inode that a name leads to, and those that are likely to be asked for next.
+    /// Loads the inode of a name, and reads ahead those that are likely to be looked up next.
     ///
     /// # Errors
-    /// `ESTALE` if there is none (any more); what the store answers.
+    /// `ESTALE` if the inode does not exist; the store's.
     #[cold]
     pub(super) fn load_named(
         &self,
@@ -108,9 +109,9 @@ impl Core {
         }
     }
 
-    /// Brings an inode into memory that the store told with its name, and those that are likely to be asked for next. `evictions`: from
-    /// before it was told.
-    pub(super) fn load_told(
+    /// Instantiates the inode of a record that the store returned with its name, and reads ahead.
+    /// `evictions`: a snapshot from before the read.
+    pub(super) fn load_record(
         &self,
         dir: &Inode,
         body: &DirectoryBody,
@@ -122,16 +123,16 @@ impl Core {
             return;
         }
         let alone = || {
-            // If that fails, the load of this inode, which comes next, tells why.
+            // An error is dropped: the load of this inode, which follows, returns it.
             let taken = self.take_in(record, Evictions::of(evictions, entry.ino), false);
-            taken.ok().flatten()
+            taken.ok().flatten().map(|(node, _)| node)
         };
         if let Some(node) = self.load_window(dir, body, name, entry).or_else(alone) {
             self.put(node);
         }
     }
 
-    /// `None`: it has to be asked for alone.
+    /// Loads an inode together with others; `None`: it has to be loaded by itself.
     pub(crate) fn load_window(
         &self,
         dir: &Inode,
@@ -149,14 +150,15 @@ impl Core {
             ino: entry.ino,
             names: self.names_in(dir, body),
         };
-        let is_unmet = |ino: Ino| {
+        let is_unused_readahead = |ino: Ino| {
             let guard = epoch::pin();
             let inode = self.index.peek(ino.0, &guard)?;
-            Some(inode.is_unmet())
+            Some(inode.is_unused_readahead())
         };
         let scans = &self.readahead.scans;
-        let Advice { order, len, ticket } = scans.decide(demand, Millis::now(), &is_unmet)?;
-        let most = len.min(self.room_ahead());
+        let Advice { order, len, ticket } =
+            scans.decide(demand, Millis::now(), &is_unused_readahead)?;
+        let most = len.min(self.prefetch_room());
         let came = self.pick(dir, body, demand, order, most);
         let mut inos = came.inos.clone();
         let node = if inos.is_empty() {
@@ -166,11 +168,11 @@ impl Core {
             inos.sort_unstable();
             inos.dedup();
             match self.coherence.is_some() {
-                false => self.load_ahead(&inos, demand.ino),
+                false => self.load_with_prefetch(&inos, demand.ino),
                 true => {
-                    let told = self.look_up_ahead(dir, body, &inos, Some(demand.ino));
-                    let told = told.is_ok_and(|told| told);
-                    told.then(|| self.just_loaded(demand.ino)).flatten()
+                    let found = self.prefetch_names(dir, body, &inos, Some(demand.ino));
+                    let found = found.is_ok_and(|found| found);
+                    found.then(|| self.just_loaded(demand.ino)).flatten()
                 }
             }
         };
@@ -178,7 +180,7 @@ impl Core {
         node
     }
 
-    /// The inodes that are to come along with a demand load, at most so many.
+    /// At most `most` inodes to read ahead with a demand load.
     fn pick(
         &self,
         dir: &Inode,
@@ -241,20 +243,20 @@ impl Core {
     ) -> Brought {
         let place = body.names.place();
         let most = match place {
-            Place::Whole | Place::Dated => most,
-            // What is learnt of them shall still be there when it is asked for.
-            Place::Partial => most.min(self.known_max() / 4),
-            Place::Unloaded => 0,
+            Residency::Whole | Residency::Dated => most,
+            // Limited, so that the recorded names are still known when they are looked up.
+            Residency::Partial => most.min(self.known_max() / 4),
+            Residency::Unloaded => 0,
         };
         let mut picking = Picking::behind(self, after, hidden, most);
         match place {
-            Place::Whole | Place::Dated => {
+            Residency::Whole | Residency::Dated => {
                 let guard = epoch::pin();
                 let mut names = body.names.after(after, &guard);
                 names.all(|(name, entry)| picking.take(name, entry.cookie, entry.ino));
             }
-            Place::Partial if most > 0 => self.pick_from_store(dir, body, &mut picking),
-            Place::Partial | Place::Unloaded => {}
+            Residency::Partial if most > 0 => self.pick_from_store(dir, body, &mut picking),
+            Residency::Partial | Residency::Unloaded => {}
         }
         picking.brought()
     }
@@ -263,10 +265,10 @@ impl Core {
         let mut run = NameRun::default();
         loop {
             run.clear();
-            // One more: a demand for it, the next one, need not ask for its name.
+            // One more than needed: the next demand then finds its name known.
             let max = (picking.len - picking.inos.len()).min(BATCH) + 1;
             if (self.learn_run(dir, body, picking.end, max, &mut run)).is_err() {
-                // A lookup of one of these names tells why.
+                // A lookup of one of these names returns the error.
                 return;
             }
             let goes_on = run
@@ -278,15 +280,15 @@ impl Core {
         }
     }
 
-    /// Names of a directory; of one that others change those that were read.
+    /// The number of names of a directory; where others change it, of those that were read.
     fn names_in(&self, dir: &Inode, body: &DirectoryBody) -> u64 {
         match self.coherence.is_some() {
-            true => body.names.in_catalog().into(),
+            true => body.names.cached().into(),
             false => directory_names(dir.size()),
         }
     }
 
-    /// The inodes of a directory in this order, if it is in memory as a whole, or can be.
+    /// The inodes of a directory in this order, if it is whole or fits as a whole.
     fn sorted(&self, dir: &Inode, body: &DirectoryBody, by: By) -> Option<Arc<[Ino]>> {
         let names = self.names_in(dir, body);
         if names > self.reclaim.limit() / ORDER_PART / size_of::<Ino>() as u64 {

@@ -1,7 +1,7 @@
-//! Paths: one walk for every call that takes one.
+//! Path resolution: one walk for every call that takes a path.
 //!
-//! A relative path starts at a directory that the caller holds, an absolute one at this file
-//! system's root; nothing leads out of it. Symbolic links on the way are followed, at most
+//! A relative path starts at a directory of the caller, an absolute one at this file system's root;
+//! no path leads out of the file system. Symbolic links are followed, at most
 //! [`SYMLOOP_MAX`](crate::types::SYMLOOP_MAX) in one walk.
 
 mod open;

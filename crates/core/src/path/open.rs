@@ -1,20 +1,18 @@
-//! openat(2): opening by path, made if it is not there.
+//! openat(2): opening and creating by path.
 
-use super::rcu_walk::BorrowedAt;
-use super::walk::Walk;
+use super::walk::{Resolved, Walk};
 use crate::FileSystem;
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result, is_special};
 
 impl FileSystem {
-    /// Opens what a path leads to, as openat(2): `perm` is for a file that CREATE or TMPFILE
-    /// makes.
+    /// Opens a path, as openat(2). `perm` is the mode of a file that CREATE or TMPFILE creates.
     ///
     /// # Errors
     /// Those of [`FileSystem::resolve`], [`FileSystem::open`], [`FileSystem::create`] and
-    /// [`FileSystem::tmpfile`]; `EINVAL` for CREATE with DIRECTORY; `EISDIR` for CREATE where
-    /// slashes follow; `ELOOP` for a symbolic link with NOFOLLOW.
+    /// [`FileSystem::tmpfile`]. `EINVAL` for CREATE with DIRECTORY; `EISDIR` for CREATE with
+    /// trailing slashes; `ELOOP` for a symbolic link with NOFOLLOW.
     pub fn open_at(
         &self,
         who: &Caller,
@@ -24,7 +22,7 @@ impl FileSystem {
         perm: u16,
     ) -> Result<OpenFile> {
         self.core
-            .again_if_gone(|| self.open_path(who, base, path, flags, perm))
+            .retry_if_stale(|| self.open_path(who, base, path, flags, perm))
     }
 
     fn open_path(
@@ -55,27 +53,35 @@ impl FileSystem {
         if flags.contains(OpenFlags::DIRECTORY) {
             return Err(Errno::EINVAL);
         }
-        let made = self.at_parent(who, base, path, |at| self.create_at(who, at, flags, perm));
-        match made {
-            Err(Errno::ELOOP) if follow && !flags.contains(OpenFlags::EXCLUSIVE) => {
-                self.create_through_links(who, base, path, flags, perm)
+        let follow = follow && !flags.contains(OpenFlags::EXCLUSIVE);
+        let mut walk = Walk::new(self, base, path)?;
+        loop {
+            let at = walk.parent(self, who)?;
+            let made = self.create_at(who, &at, flags, perm);
+            if !follow || !matches!(made, Err(Errno::ELOOP)) {
+                return made;
             }
-            made => made,
+            match self.lookup(who, &at.dir, &at.name) {
+                Ok(link) if link.kind() == FileType::Symlink => walk.through(self, &link, at)?,
+                // Another thread replaced or removed the link.
+                Ok(_) | Err(Errno::ENOENT) => return self.create_at(who, &at, flags, perm),
+                Err(error) => return Err(error),
+            }
         }
     }
 
-    /// Opens the file of the last name of a path, made if it is not there.
+    /// Opens the file of the last name of a path, creating it if it does not exist.
     ///
     /// # Errors
     /// `ELOOP` if it is a symbolic link.
     fn create_at(
         &self,
         who: &Caller,
-        at: BorrowedAt<'_, '_>,
+        at: &Resolved,
         flags: OpenFlags,
         perm: u16,
     ) -> Result<OpenFile> {
-        if is_special(at.name) {
+        if is_special(&at.name) {
             return Err(match flags.contains(OpenFlags::EXCLUSIVE) {
                 true => Errno::EEXIST,
                 false => Errno::EISDIR,
@@ -84,31 +90,6 @@ impl FileSystem {
         if at.trailing_slash {
             return Err(Errno::EISDIR);
         }
-        self.create_in(who, at.dir, at.name, perm, flags)
-    }
-
-    /// As [`open_path`](Self::open_path) with CREATE, where the last name is a symbolic link.
-    fn create_through_links(
-        &self,
-        who: &Caller,
-        base: &Node,
-        path: &[u8],
-        flags: OpenFlags,
-        perm: u16,
-    ) -> Result<OpenFile> {
-        let mut walk = Walk::new(self, base, path)?;
-        loop {
-            let at = walk.parent(self, who)?;
-            match self.create_at(who, at.spot(), flags, perm) {
-                Err(Errno::ELOOP) => {}
-                made => return made,
-            }
-            match self.lookup(who, &at.dir, &at.name) {
-                Ok(link) if link.kind() == FileType::Symlink => walk.through(self, &link, at)?,
-                // Another thread replaced or removed the link.
-                Ok(_) | Err(Errno::ENOENT) => return self.create_at(who, at.spot(), flags, perm),
-                Err(error) => return Err(error),
-            }
-        }
+        self.create(who, &at.dir, &at.name, perm, flags)
     }
 }

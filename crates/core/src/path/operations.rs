@@ -1,4 +1,4 @@
-//! The operations on names, by path.
+//! Operations on names, by path.
 
 use crate::FileSystem;
 use crate::namespace::{End, check_flags, check_target};
@@ -11,9 +11,8 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn mkdir_at(&self, who: &Caller, base: &Node, path: &[u8], perm: u16) -> Result<Node> {
-        self.at_parent(who, base, path, |at| {
-            self.core.make_directory(who, at.dir, at.name, perm)
-        })
+        let at = self.resolve_parent(who, base, path)?;
+        self.mkdir(who, &at.dir, &at.name, perm)
     }
 
     /// [`FileSystem::mknod`] by path.
@@ -29,10 +28,8 @@ impl FileSystem {
         perm: u16,
         rdev: u64,
     ) -> Result<Node> {
-        self.at_parent(who, base, path, |at| {
-            at.refuse_slash(&self.core, who)?;
-            self.core.make_node(who, at.dir, at.name, kind, perm, rdev)
-        })
+        let at = self.resolve_new(who, base, path)?;
+        self.mknod(who, &at.dir, &at.name, kind, perm, rdev)
     }
 
     /// [`FileSystem::symlink`] by path.
@@ -46,23 +43,19 @@ impl FileSystem {
         path: &[u8],
         target: &[u8],
     ) -> Result<Node> {
-        // Before anything of the path is looked at.
+        // Checked before the path is resolved, as in Linux.
         check_target(target)?;
-        self.at_parent(who, base, path, |at| {
-            at.refuse_slash(&self.core, who)?;
-            self.core.make_symlink(who, at.dir, at.name, target)
-        })
+        let at = self.resolve_new(who, base, path)?;
+        self.symlink(who, &at.dir, &at.name, target)
     }
 
-    /// [`FileSystem::link`] by path: `node` gets the name `path`.
+    /// [`FileSystem::link`] by path: `path` is the new name.
     ///
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn link_at(&self, who: &Caller, node: &Node, base: &Node, path: &[u8]) -> Result<()> {
-        self.at_parent(who, base, path, |at| {
-            at.refuse_slash(&self.core, who)?;
-            self.core.link(who, node, at.dir, at.name)
-        })
+        let at = self.resolve_new(who, base, path)?;
+        self.link(who, node, &at.dir, &at.name)
     }
 
     /// [`FileSystem::unlink`] by path.
@@ -70,18 +63,15 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn unlink_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
-        self.at_parent(who, base, path, |at| {
-            if at.trailing_slash && !is_special(at.name) {
-                let body = self.core.search(who, at.dir)?;
-                let node = self.core.named(at.dir, body, at.name)?;
-                return Err(if node.kind().is_dir() {
-                    Errno::EISDIR
-                } else {
-                    Errno::ENOTDIR
-                });
-            }
-            self.core.unlink(who, at.dir, at.name)
-        })
+        let at = self.resolve_parent(who, base, path)?;
+        if at.trailing_slash && !is_special(&at.name) {
+            let node = self.lookup(who, &at.dir, &at.name)?;
+            return Err(match node.kind().is_dir() {
+                true => Errno::EISDIR,
+                false => Errno::ENOTDIR,
+            });
+        }
+        self.unlink(who, &at.dir, &at.name)
     }
 
     /// [`FileSystem::rmdir`] by path.
@@ -89,14 +79,15 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn rmdir_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
-        self.at_parent(who, base, path, |at| self.core.rmdir(who, at.dir, at.name))
+        let at = self.resolve_parent(who, base, path)?;
+        self.rmdir(who, &at.dir, &at.name)
     }
 
     /// [`FileSystem::rename`] by paths.
     ///
     /// # Errors
-    /// Its errors, and those of [`FileSystem::resolve_parent`]; `ENOTDIR` if slashes follow the
-    /// name of something that is not, or does not become, a directory.
+    /// Its errors, and those of [`FileSystem::resolve_parent`]. `ENOTDIR` for trailing slashes
+    /// after a name that is not, or does not become, a directory's.
     pub fn rename_at(
         &self,
         who: &Caller,
@@ -107,8 +98,8 @@ impl FileSystem {
         flags: RenameFlags,
     ) -> Result<()> {
         check_flags(flags)?;
-        let from = self.parent_of(who, from_base, from_path)?;
-        let to = self.parent_of(who, to_base, to_path)?;
+        let from = self.resolve_parent(who, from_base, from_path)?;
+        let to = self.resolve_parent(who, to_base, to_path)?;
         let from = End {
             dir: &from.dir,
             name: &from.name,
@@ -119,6 +110,6 @@ impl FileSystem {
             name: &to.name,
             slash: to.trailing_slash,
         };
-        self.rename_ends(who, from, to, flags)
+        self.rename_names(who, from, to, flags)
     }
 }

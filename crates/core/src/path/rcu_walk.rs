@@ -1,51 +1,36 @@
-//! The walk that takes no lock and writes nothing shared.
+//! The path walk without locks and shared writes, as Linux's rcu-walk.
 //!
-//! It goes along a path as long as every directory is in memory and no symbolic link is in the
-//! way; names that are not there are found missing in the same way. Whatever else it meets, it
-//! gives up, and the walk of `walk.rs` begins anew with locks and references: that one knows all
-//! rules and all errors (every fast path has a total slow path).
+//! It resolves a path if every directory on it is in memory and no symbolic link has to be
+//! followed; it also proves a name absent. In every other case, errors included, it gives up, and
+//! the walk of `walk.rs` starts over with locks and references.
 //!
-//! Each step is a lookup of its own, as in the slow walk: a rename beside it is seen before or
-//! after. Within one directory a rename happens at once for readers (see `directory.rs`).
+//! Each step is a lookup of its own, as in the slow walk: a concurrent rename is seen before or
+//! after it. Within one directory a rename is atomic for readers (see `directory.rs`).
 
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::Ordering;
 
-use super::walk::Resolved;
 use crate::FileSystem;
 use crate::directory::Known;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
-use crate::types::{
-    Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result, find_byte, is_special,
-    rfind_byte_and_zeros,
-};
+use crate::types::{Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result};
 
-/// Where a walk without locks came to.
+/// The result of a walk without locks.
 pub(super) enum RcuWalk<'g> {
-    /// To an inode that was live.
+    /// An inode that was live.
     Found(&'g Inode),
-    /// To a name that is not there.
+    /// The name does not exist.
     Missing,
-    /// To something that only the slow walk can judge.
+    /// Only the walk with references can tell.
     NeedsRefWalk,
 }
 
-/// As [`Resolved`], borrowed: `dir` stays allocated while it is, and may be removed meanwhile.
-#[derive(Clone, Copy)]
-pub(super) struct BorrowedAt<'p, 'g> {
-    /// The directory.
-    pub(super) dir: &'g Inode,
-    /// The last name.
-    pub(super) name: &'p [u8],
-    /// Did slashes follow?
-    pub(super) trailing_slash: bool,
-}
-
-/// The first component of a path and what is behind it, slashes included.
+/// The first component of a path and the rest, slashes included.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    path.split_at(find_byte(path, b'/').unwrap_or(path.len()))
+    let slash = path.iter().position(|byte| *byte == b'/');
+    path.split_at(slash.unwrap_or(path.len()))
 }
 
 fn skip_slashes(mut path: &[u8]) -> &[u8] {
@@ -55,29 +40,15 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// The directory part of a path, its last name, and whether slashes follow; nothing if there is a zero in it.
-fn split_last(path: &[u8]) -> Option<(&[u8], &[u8], bool)> {
-    let bare = match path {
-        [.., b'/'] => {
-            let slashes = path.iter().rev().take_while(|&&byte| byte == b'/').count();
-            &path[..path.len() - slashes]
-        }
-        _ => path,
-    };
-    let (slash, zeros) = rfind_byte_and_zeros(bare, b'/');
-    let (dir, name) = bare.split_at(slash.map_or(0, |at| at + 1));
-    (!zeros).then_some((dir, name, bare.len() < path.len()))
-}
-
 impl Core {
-    /// The inode of this number, if it is in memory and to be found.
+    /// The inode of this number, if it is in memory and live.
     pub(crate) fn live<'g>(&'g self, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
         self.index
             .peek(ino.0, guard)
-            .filter(|inode| inode.is_live() && (self.pinned || !inode.is_unborn()))
+            .filter(|inode| inode.is_live() && (self.pinned || !inode.is_new()))
     }
 
-    /// Walks from `base`. `follow`: a symbolic link at the end is none to stop at.
+    /// Walks from `base`. `follow`: a symbolic link as the last component has to be followed.
     pub(super) fn rcu_walk<'g>(
         &'g self,
         who: &Caller,
@@ -120,8 +91,8 @@ impl Core {
                     }
                     Known::Found(entry) => entry.ino,
                     Known::Unknown => return RcuWalk::NeedsRefWalk,
-                    Known::Absent if path.contains(&0) => return RcuWalk::NeedsRefWalk,
-                    Known::Absent => return RcuWalk::Missing,
+                    Known::Negative if path.contains(&0) => return RcuWalk::NeedsRefWalk,
+                    Known::Negative => return RcuWalk::Missing,
                 },
             };
             match self.live(ino, guard) {
@@ -137,10 +108,10 @@ impl Core {
 }
 
 impl FileSystem {
-    /// The attributes of what a path leads to, as stat(2) and lstat(2) (`follow` not set).
+    /// The attributes of the inode of a path, as stat(2), or lstat(2) if `follow` is not set.
     ///
-    /// Where everything on the way is cached this takes no lock and no reference, and writes nothing that another
-    /// thread reads, but once after each change that the times were told.
+    /// If all of the path is cached, this takes no lock and no reference. It writes nothing shared,
+    /// except once after each change of the inode to note that its times were read.
     ///
     /// # Errors
     /// As [`FileSystem::resolve`].
@@ -150,24 +121,24 @@ impl FileSystem {
             match self.core.rcu_walk(who, base.inode(), path, follow, &guard) {
                 RcuWalk::Found(inode) if self.core.pinned || inode.has_known_space() => {
                     inode.note_look();
-                    return Ok(inode.told());
+                    return Ok(inode.stat());
                 }
-                RcuWalk::Missing => return Err(self.core.absent()),
+                RcuWalk::Missing => return Err(self.core.no_entry()),
                 RcuWalk::Found(_) | RcuWalk::NeedsRefWalk => {}
             }
         }
-        self.core.again_if_gone(|| {
+        self.core.retry_if_stale(|| {
             let node = self.resolve_slowly(who, base, path, follow)?;
             self.attributes(&node)
         })
     }
 
-    /// The inode that a path leads to. `follow`: also through a symbolic link at its end (one
-    /// that slashes follow is followed in any case).
+    /// The inode of a path. `follow`: a symbolic link as the last component is followed; with
+    /// trailing slashes it is in any case.
     ///
     /// # Errors
     /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`; `ENAMETOOLONG` for a path of 4096 bytes or more, or
-    /// a name of over 255; `EINVAL` for a NUL in it.
+    /// a name of over 255; `EINVAL` for a NUL.
     pub fn resolve(&self, who: &Caller, base: &Node, path: &[u8], follow: bool) -> Result<Node> {
         {
             let guard = epoch::pin();
@@ -180,110 +151,11 @@ impl FileSystem {
                         return Ok(node);
                     }
                 }
-                RcuWalk::Missing => return Err(self.core.absent()),
+                RcuWalk::Missing => return Err(self.core.no_entry()),
                 RcuWalk::NeedsRefWalk => {}
             }
         }
         self.core
-            .again_if_gone(|| self.resolve_slowly(who, base, path, follow))
-    }
-
-    /// Walks all of a path but its last name, and does something there. Where everything on the way
-    /// is cached, and what is done waits for nothing, the directory is not counted as used.
-    #[inline]
-    pub(super) fn at_parent<R>(
-        &self,
-        who: &Caller,
-        base: &Node,
-        path: &[u8],
-        act: impl FnOnce(BorrowedAt<'_, '_>) -> Result<R>,
-    ) -> Result<R> {
-        let calm = self.core.calm();
-        if let Some(guard) = &calm
-            && let Some(spot) = self.core.glide_to_parent(who, base.inode(), path, guard)
-        {
-            return act(spot);
-        }
-        let at = self.parent_of(who, base, path)?;
-        act(at.spot())
-    }
-
-    /// All of a path but its last name, walked.
-    pub(super) fn parent_of(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<Resolved> {
-        match self.parent_quickly(who, base, path) {
-            Some(at) => Ok(at),
-            None => self.resolve_parent(who, base, path),
-        }
-    }
-
-    /// As [`FileSystem::parent_of`], if no symbolic link and no uncached directory is in the way.
-    fn parent_quickly(&self, who: &Caller, base: &Node, path: &[u8]) -> Option<Resolved> {
-        let guard = epoch::pin();
-        let spot = self.core.glide_to_parent(who, base.inode(), path, &guard)?;
-        Some(Resolved {
-            dir: Node::acquire(spot.dir)?,
-            name: spot.name.to_vec(),
-            trailing_slash: spot.trailing_slash,
-        })
-    }
-}
-
-impl Core {
-    /// All of a path but its last name, if no symbolic link and no uncached directory is in the way. `who`
-    /// may search the directory, and the name is one that can be made.
-    #[inline]
-    pub(super) fn glide_to_parent<'p, 'g>(
-        &'g self,
-        who: &Caller,
-        base: &'g Inode,
-        path: &'p [u8],
-        guard: &'g Guard,
-    ) -> Option<BorrowedAt<'p, 'g>> {
-        let (dir, name, trailing_slash) = split_last(path)?;
-        let is_plain = !name.is_empty() && !is_special(name) && name.len() <= NAME_MAX;
-        if !is_plain || path.len() >= PATH_MAX || !self.policy.believes_memory() {
-            return None;
-        }
-        let dir = if dir.is_empty() {
-            base
-        } else {
-            match self.rcu_walk(who, base, dir, true, guard) {
-                RcuWalk::Found(inode) => inode,
-                RcuWalk::Missing | RcuWalk::NeedsRefWalk => return None,
-            }
-        };
-        // The last name's directory must be searchable, whatever becomes of the name.
-        dir.permits(who, Access::EXEC, guard).then_some(BorrowedAt {
-            dir,
-            name,
-            trailing_slash,
-        })
-    }
-}
-
-impl Resolved {
-    /// The same, borrowed.
-    pub(super) fn spot(&self) -> BorrowedAt<'_, '_> {
-        BorrowedAt {
-            dir: self.dir.inode(),
-            name: &self.name,
-            trailing_slash: self.trailing_slash,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_name_is_split_off_with_its_slashes() {
-        let parts = |path| split_last(path).unwrap();
-        assert_eq!(parts(b"a/b/c"), (&b"a/b/"[..], &b"c"[..], false));
-        assert_eq!(parts(b"/c//"), (&b"/"[..], &b"c"[..], true));
-        assert_eq!(parts(b"c"), (&b""[..], &b"c"[..], false));
-        assert_eq!(parts(b"//"), (&b""[..], &b""[..], true));
-        assert_eq!(split_last(b"a/b\0c/d"), None);
-        assert_eq!(split_last(b"a/b\0"), None);
+            .retry_if_stale(|| self.resolve_slowly(who, base, path, follow))
     }
 }

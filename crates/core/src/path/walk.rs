@@ -1,21 +1,19 @@
-use super::rcu_walk::BorrowedAt;
 use crate::FileSystem;
-use crate::file_system::Core;
 use crate::node::Node;
 use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX, is_special};
 
-/// Where a path leads: a directory and the last name, which need not exist.
+/// A resolved path: a directory and the last name, which need not exist.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The directory.
     pub dir: Node,
-    /// The last name; may be `.`, `..`, or `/` for a path of nothing but slashes.
+    /// The last name; may be `.`, `..`, or `/` for a path of slashes only.
     pub name: Vec<u8>,
-    /// Did slashes follow? Then only a directory will do.
+    /// Do slashes follow the name? Then it has to be a directory's.
     pub trailing_slash: bool,
 }
 
-/// A walk under way: where it stands, what is left, how many links it followed.
+/// The state of a walk: its directory, the remaining path, and the number of links followed.
 pub(super) struct Walk {
     dir: Node,
     rest: Vec<u8>,
@@ -44,14 +42,14 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Walks all but the last name.
+    /// Walks up to the last name.
     pub(super) fn parent(&mut self, fs: &FileSystem, who: &Caller) -> Result<Resolved> {
         let core = &fs.core;
         loop {
             let start = self.rest.iter().take_while(|&&byte| byte == b'/').count();
             let rest = &self.rest[start..];
             if rest.is_empty() {
-                // Only slashes: the root, if the walk starts here, which it does.
+                // Only slashes: `dir` is the root.
                 let (dir, name) = (self.dir.clone(), b"/".to_vec());
                 return Ok(Resolved {
                     dir,
@@ -65,7 +63,7 @@ impl Walk {
                 .unwrap_or(rest.len());
             let (name, behind) = rest.split_at(len);
             if behind.iter().all(|&byte| byte == b'/') {
-                // The last name's directory must be searchable, whatever becomes of the name.
+                // The last directory has to be searchable, whether or not the name exists.
                 core.search(who, self.dir.inode())?;
                 return Ok(Resolved {
                     dir: self.dir.clone(),
@@ -86,7 +84,7 @@ impl Walk {
         }
     }
 
-    /// Goes on along the target of the symbolic link that a parent walk ended in.
+    /// Continues along the target of a symbolic link that is the last name.
     pub(super) fn through(&mut self, fs: &FileSystem, link: &Node, at: Resolved) -> Result<()> {
         let target = link.inode().target().ok_or(Errno::EINVAL)?;
         fs.core.accessed(link.inode());
@@ -112,7 +110,7 @@ impl Walk {
 }
 
 impl FileSystem {
-    /// [`FileSystem::resolve`] by all rules, with references.
+    /// [`FileSystem::resolve`] with locks and references.
     pub(super) fn resolve_slowly(
         &self,
         who: &Caller,
@@ -135,29 +133,24 @@ impl FileSystem {
         }
     }
 
-    /// Walks all of a path but its last name.
+    /// Resolves a path except its last name.
     ///
     /// # Errors
     /// As [`FileSystem::resolve`], the last name left out.
     pub fn resolve_parent(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<Resolved> {
         Walk::new(self, base, path)?.parent(self, who)
     }
-}
 
-impl BorrowedAt<'_, '_> {
-    /// What Linux answers when something other than a directory is to be made at a name that
-    /// slashes follow.
-    pub(super) fn refuse_slash(self, core: &Core, who: &Caller) -> Result<()> {
-        if !self.trailing_slash {
-            return Ok(());
+    /// As [`resolve_parent`](Self::resolve_parent), for the name of a new inode that is no
+    /// directory: with trailing slashes it fails, with the errors of Linux.
+    pub(super) fn resolve_new(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<Resolved> {
+        let at = self.resolve_parent(who, base, path)?;
+        if !at.trailing_slash {
+            return Ok(at);
         }
-        if is_special(self.name) {
-            return Err(Errno::EEXIST);
+        if !is_special(&at.name) {
+            self.lookup(who, &at.dir, &at.name)?;
         }
-        let body = core.search(who, self.dir)?;
-        match core.named(self.dir, body, self.name) {
-            Ok(_) => Err(Errno::EEXIST),
-            Err(error) => Err(error),
-        }
+        Err(Errno::EEXIST)
     }
 }

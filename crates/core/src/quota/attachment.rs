@@ -1,19 +1,20 @@
 //! Which inodes are counted: the calls that the core makes for its inodes.
 //!
-//! The module's header has the protocol. Mark, owner and pages come from the core, which keeps
-//! them; here is what to do with them.
+//! The module's header defines the protocol. The core keeps mark, owner and pages of an inode.
 
-use super::Quotas;
-use super::ledger::Ledger;
-use super::terms::{Amounts, Check, Owner};
-use crate::types::Result;
-use holdfast_sync::epoch::Guard;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// The bit of an inode that says that it is counted. The byte's other bits belong to others.
+use holdfast_sync::epoch::Guard;
+
+use super::Quotas;
+use super::accounts::Accounts;
+use super::terms::{Check, Owner};
+use crate::types::Result;
+
+/// The bit of an inode that says that it is counted. The byte's other bits are not quotas'.
 ///
-/// Relaxed: a mark is looked at in sections only. Those that set it and those that look are ordered
-/// by the inode's locks, or by its publication; those of different accounts by the accounts'.
+/// Relaxed: a mark is read only with the accounts locked. Reads and writes of it are ordered by
+/// the inode's locks or its publication, and those under different accounts by the accounts' lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark<'i> {
     byte: &'i AtomicU8,
@@ -35,8 +36,8 @@ impl<'i> Mark<'i> {
         self.byte.fetch_or(self.bit, Relaxed);
     }
 
-    /// The inode is not counted any more: for the walk of [`Quotas::switch_off`] only. It needs no
-    /// lock, and the inode may be in any state.
+    /// Detaches the inode in the walk of [`Quotas::switch_off`]. It needs no lock, and the inode
+    /// may be in any state.
     pub(crate) fn clear(self) {
         if self.is_set() {
             self.byte.fetch_and(!self.bit, Relaxed);
@@ -46,54 +47,54 @@ impl<'i> Mark<'i> {
 
 impl Quotas {
     /// Charges a new inode without pages, and marks it. The guard must be held until the inode is
-    /// published; if it is not to be published after all, [`Quotas::detach`] it under the guard.
+    /// published. If publishing fails, the caller [detaches](Quotas::detach) it under the guard.
     ///
     /// # Errors
     /// `EDQUOT` if its user or group may have no more inodes.
     #[inline]
     pub(crate) fn enroll(
         &self,
-        guard: &Guard,
+        _guard: &Guard,
         mark: Mark<'_>,
         owner: Owner,
         check: Check,
     ) -> Result<()> {
-        let Some(ledger) = self.ledger.load(guard) else {
-            return Ok(());
-        };
-        ledger.charge(owner, [0, 1], check, guard)?;
-        mark.set();
-        Ok(())
+        self.section(|accounts| {
+            accounts.charge(owner, [0, 1], check)?;
+            mark.set();
+            Ok(())
+        })
+        .unwrap_or(Ok(()))
     }
 
-    /// Charges an inode with its pages, if it is not attached yet: for the walk of
-    /// [`Quotas::switch_on`]. Limits have no say in what is there already.
+    /// Charges an inode with its pages, if it is not attached yet, in the walk of
+    /// [`Quotas::switch_on`]. Limits are not enforced for existing data.
     ///
-    /// The caller holds a use of the inode, its content lock and its attribute lock.
+    /// The caller holds a reference to the inode, its content lock and its attribute lock.
     pub(crate) fn attach(&self, mark: Mark<'_>, owner: Owner, pages: u64) {
-        self.section(|ledger, guard| {
+        self.section(|accounts| {
             if !mark.is_set() {
-                let charged = ledger.charge(owner, [pages, 1], Check::Nothing, guard);
+                let charged = accounts.charge(owner, [pages, 1], Check::Nothing);
                 debug_assert!(charged.is_ok(), "nothing was checked");
                 mark.set();
             }
         });
     }
 
-    /// Releases all of an inode that goes, and its mark. Its pages may be given back afterwards,
-    /// which then releases nothing.
+    /// Releases all charges of an inode that is freed, and its mark. Its pages may be freed
+    /// afterwards, which releases nothing.
     ///
-    /// The inode is still in the index, but dying for good (or was never published): nobody else
-    /// uses it.
+    /// The inode is still in the index, but freeing (or was never published): the caller has the
+    /// only reference.
     pub(crate) fn detach(&self, mark: Mark<'_>, owner: Owner, pages: u64) {
-        self.attached(mark, |ledger, guard| {
-            ledger.release(owner, [pages, 1], guard);
+        self.attached(mark, |accounts| {
+            accounts.release(owner, [pages, 1]);
             mark.clear();
         });
     }
 
     /// Charges the owner with more pages, if the inode is attached. The caller holds its content
-    /// lock, and keeps it until the pages are there, or [`Quotas::shrink`] has given them back.
+    /// lock until the pages are in place, or [`Quotas::shrink`] has released them.
     ///
     /// # Errors
     /// `EDQUOT` if its user or group may have no more.
@@ -105,24 +106,19 @@ impl Quotas {
         check: Check,
         owner: impl FnOnce() -> Owner,
     ) -> Result<()> {
-        self.attached(mark, |ledger, guard| {
-            ledger.charge(owner(), pages_only(pages), check, guard)
-        })
-        .unwrap_or(Ok(()))
+        self.attached(mark, |accounts| accounts.charge(owner(), [pages, 0], check))
+            .unwrap_or(Ok(()))
     }
 
     /// Releases pages of an inode, if it is attached. The caller holds its content lock.
     #[inline]
     pub(crate) fn shrink(&self, mark: Mark<'_>, pages: u64, owner: impl FnOnce() -> Owner) {
-        self.attached(mark, |ledger, guard| {
-            ledger.release(owner(), pages_only(pages), guard);
-        });
+        self.attached(mark, |accounts| accounts.release(owner(), [pages, 0]));
     }
 
-    /// Moves the charge for an inode, if it is attached, to the owner that it gets now.
+    /// Moves the charge for an inode, if it is attached, to its new owner.
     ///
-    /// The caller holds its content lock and its attribute lock, and keeps both until the new
-    /// owner is in place.
+    /// The caller holds its content lock and its attribute lock until the new owner is in place.
     ///
     /// # Errors
     /// `EDQUOT` if the new user or group may not have that much more.
@@ -134,19 +130,15 @@ impl Quotas {
         pages: u64,
         check: Check,
     ) -> Result<()> {
-        self.attached(mark, |ledger, guard| {
-            ledger.transfer(from, to, [pages, 1], check, guard)
+        self.attached(mark, |accounts| {
+            accounts.transfer(from, to, [pages, 1], check)
         })
         .unwrap_or(Ok(()))
     }
 
-    /// Runs a section, if the inode is attached.
+    /// Runs a function on the accounts, if the inode is attached.
     #[inline]
-    fn attached<R>(&self, mark: Mark<'_>, run: impl FnOnce(&Ledger, &Guard) -> R) -> Option<R> {
-        self.section(|ledger, guard| mark.is_set().then(|| run(ledger, guard)))?
+    fn attached<R>(&self, mark: Mark<'_>, run: impl FnOnce(&mut Accounts) -> R) -> Option<R> {
+        self.section(|accounts| mark.is_set().then(|| run(accounts)))?
     }
-}
-
-fn pages_only(pages: u64) -> Amounts {
-    [pages, 0]
 }

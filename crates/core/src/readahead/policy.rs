@@ -1,16 +1,17 @@
-//! When inodes are brought along, how many, and when that ends.
+//! The rules: when read-ahead begins, its windows, and its end.
 //!
-//! Lustre's rules (`llite/statahead.c`: windows that double, an end below 80 % of hits or after misses in a row), but that
-//! one name out of order ends no scan, and that the order need not be the listing's.
+//! They are Lustre's (`llite/statahead.c`: windows that double, an end below 80 % of hits or after
+//! misses in a row), with two differences. One name out of order ends no scan, and the order need
+//! not be that of listings.
 
 use std::time::Duration;
 
-/// Milliseconds of a clock that only grows.
+/// Milliseconds of a monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Millis(pub(crate) u64);
 
 impl Millis {
-    /// Now, by a clock that costs little.
+    /// The current time of a cheap clock.
     pub(crate) fn now() -> Self {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -30,38 +31,40 @@ impl Millis {
     }
 }
 
-/// Inodes of one batch, at most. A batch of a volume reads about two leaves then, so that reading ahead in its tree sets in.
+/// The most inodes of one batch. A batch of a volume then reads about two leaves, so that
+/// read-ahead in its tree begins.
 pub(crate) const BATCH: usize = 8192;
-/// Inodes of the first window: a batch of so many takes as long as one.
+/// Inodes of the first window: a batch of this size takes as long as one inode.
 pub(super) const FIRST: usize = 8;
-/// Inodes of the first window in an order that took more to be seen.
+/// Inodes of the first window in a sorted order, which takes more loads to detect.
 pub(super) const FIRST_SORTED: usize = 64;
-/// A directory of so many names is brought as a whole.
+/// A directory with at most this number of names is loaded as a whole.
 pub(super) const SMALL: u64 = 128;
-/// Demand loads in a row that a listing's order takes to be seen, in a small directory any order, and another one.
+/// Demand loads in a row that reveal the order of listings, any order in a small directory, and a
+/// sorted order.
 pub(super) const IN_LISTING: u32 = 3;
 pub(super) const IN_SMALL: u32 = 3;
 pub(super) const IN_SORTED: u32 = 8;
-/// They are looked for within this time in a small directory.
+/// The time within which they must come in a small directory.
 pub(super) const SOON: Duration = Duration::from_secs(1);
-/// How many places behind the last one a load still follows it.
+/// The largest distance of a load that still follows the last one.
 pub(super) const NEAR: u64 = 8;
-/// Demand loads beside the window, in a row, that end a scan.
+/// Demand loads in a row outside of the window that end a scan.
 pub(super) const STRAYS: u32 = 8;
-/// A scan of which nothing was heard for so long is over.
+/// A scan without a demand load for this time is over.
 pub(super) const IDLE: Duration = Duration::from_secs(30);
-/// How long a directory rests after a scan that was of no use, at first and at most.
+/// The pause of a directory after a useless scan, at first and at most.
 const REST: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(60);
-/// Inodes of a window that are looked at to tell whether it was used.
+/// Inodes of a window that are sampled to tell whether it was used.
 pub(super) const SAMPLE: usize = 64;
 
-/// Is a window of which so many inodes were met, and so many were not, worth another? At 80 % it is.
+/// Was a window with these numbers of used and unused inodes useful? At least 80 % must be used.
 pub(super) fn is_used(met: usize, unmet: usize) -> bool {
     met >= 4 * unmet
 }
 
-/// How a directory rests after scans that were of no use.
+/// The pause of a directory after useless scans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rest {
     until: Millis,
@@ -69,18 +72,18 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// Does it rest?
+    /// Is there a pause now?
     pub(super) fn lasts(&self, now: Millis) -> bool {
         now < self.until
     }
 
-    /// It begins, and lasts twice as long as the last one.
+    /// Begins a pause, twice as long as the last one.
     pub(super) fn begin(&mut self, now: Millis) {
         self.last = (2 * self.last).clamp(REST, REST_MAX);
         self.until = now.after(self.last);
     }
 
-    /// A scan was of use.
+    /// A scan was useful.
     pub(super) fn forgive(&mut self) {
         self.last = Duration::ZERO;
     }

@@ -1,7 +1,8 @@
-//! The demand loads of one directory: whether they have an order, and what was brought along in it.
+//! The demand loads of one directory: their order, and what was read ahead in it.
 //!
-//! *Invariants.* While `pending` is set a load of this directory brings others along: until it is told what came, or is
-//! forgotten, no other does. `strays` counts the demand loads since one was the next of the window.
+//! *Invariants.* While `pending` is set, a load of this directory reads ahead: no other load does
+//! until the result of the first is known or it has expired. `strays` counts the demand loads since
+//! the last one that was next in the window.
 
 use std::sync::Arc;
 
@@ -11,14 +12,14 @@ use super::policy::{
 };
 use crate::types::Ino;
 
-/// An inode that is not in memory, and the name by which it is asked for.
+/// An inode that is not in memory, and the name of its lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand<'n> {
     pub(crate) dir: Ino,
     pub(crate) name: &'n [u8],
     pub(crate) cookie: u64,
     pub(crate) ino: Ino,
-    /// Names of the directory.
+    /// The number of names in the directory.
     pub(crate) names: u64,
 }
 
@@ -28,58 +29,61 @@ impl Demand<'_> {
     }
 }
 
-/// Do listings leave this name out, unless they are told otherwise?
+/// Do listings leave this name out by default?
 pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.first() == Some(&b'.')
 }
 
-/// What names are sorted by.
+/// The key of a sorted order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Number,
     Name,
 }
 
-/// In which order inodes are to come along.
+/// The order of the inodes to read ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// That of listings, from the demand on; with the hidden names?
+    /// The order of listings, from the demand on; with the hidden names?
     Listing { hidden: bool },
     /// All names of the directory.
     All,
-    /// Another one, in which the directory is to be sorted. So many demand loads ascend in it, from that of this inode on.
+    /// A sorted order that has to be computed. The demand loads ascend in it: their number, and the
+    /// first of them.
     Sort(By, Ino, u32),
-    /// The same, sorted, from this place on.
+    /// The same, sorted, from this index on.
     Sorted(Arc<[Ino]>, usize),
 }
 
-/// What is to come along with a demand load.
+/// What to read ahead with a demand load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Advice {
     pub(crate) order: Order,
-    /// Inodes beside the one that was asked for, at most.
+    /// The most inodes beside the demanded one.
     pub(crate) len: usize,
-    /// Tells this from others, for [`Scans::brought`](super::Scans::brought).
+    /// Identifies this advice in [`Scans::brought`](super::Scans::brought).
     pub(crate) ticket: u64,
 }
 
-/// How far a window reaches.
+/// The end of a window.
 #[derive(Clone, Debug)]
 pub(crate) enum Reach {
-    /// Up to the name with the cookie `end`; `next` has the first one behind it that is not in memory.
+    /// The name with the cookie `end`; `next` is the cookie of the first name after it with an
+    /// inode that is not in memory.
     Listing {
         hidden: bool,
         end: u64,
         next: Option<u64>,
     },
     All,
-    /// Up to this place, exclusively.
+    /// This index, exclusive.
     Sorted(Arc<[Ino]>, usize),
-    /// The order is none that could be followed.
+    /// The order could not be followed.
     Nothing,
 }
 
-/// Where an inode is in an order, if so many demand loads from `first` up to it left out no more than every other one.
+/// The index of an inode in an order, if `loads` demand loads from `first` up to it left out at
+/// most every other inode.
 pub(crate) fn place_of(order: &[Ino], first: Ino, ino: Ino, loads: u32) -> Option<usize> {
     let place = |of: Ino| order.iter().position(|ino| *ino == of);
     let (from, at) = (place(first)?, place(ino)?);
@@ -87,31 +91,31 @@ pub(crate) fn place_of(order: &[Ino], first: Ino, ino: Ino, loads: u32) -> Optio
     (passed <= 2 * loads as usize).then_some(at)
 }
 
-/// What came along.
+/// The result of a read-ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct Brought {
-    /// In their order.
+    /// In the order of the window.
     pub(crate) inos: Vec<Ino>,
     pub(crate) reach: Reach,
 }
 
-/// Is an inode of this number in memory, and has nobody asked for it yet? `None`: it is not there.
+/// Is an inode with this number in memory, and still unused? `None`: it is not in memory.
 pub(super) type IsUnmet<'u> = &'u dyn Fn(Ino) -> Option<bool>;
 
 #[derive(Debug)]
 struct Window {
     reach: Reach,
     len: usize,
-    /// Some of its inodes, from its first half: threads that ask side by side have not come to the others yet.
+    /// Some inodes of its first half: concurrent threads have not reached the others yet.
     sample: Vec<Ino>,
-    heard: Millis,
+    last_used: Millis,
 }
 
 impl Window {
     fn goes_on(&self, demand: &Demand<'_>) -> bool {
         match &self.reach {
             Reach::Listing { end, next, .. } => {
-                // Or a little behind: the next one may have gone meanwhile.
+                // Or a little further: the next name may have been removed.
                 *next == Some(demand.cookie)
                     || (1..=NEAR).contains(&demand.cookie.saturating_sub(*end))
             }
@@ -123,22 +127,25 @@ impl Window {
         }
     }
 
-    fn was_used(&self, is_unmet: IsUnmet<'_>) -> bool {
-        let known = self.sample.iter().filter_map(|ino| is_unmet(*ino));
+    fn was_used(&self, is_unused_readahead: IsUnmet<'_>) -> bool {
+        let known = self
+            .sample
+            .iter()
+            .filter_map(|ino| is_unused_readahead(*ino));
         let (unmet, met): (Vec<bool>, Vec<bool>) = known.partition(|unmet| *unmet);
         is_used(met.len(), unmet.len())
     }
 }
 
-/// What follows from a demand load while there is a window.
+/// The consequence of a demand load while there is a window.
 enum Next {
     Window(Order, usize),
     Alone,
-    /// What it would without one.
+    /// The same as without a window.
     Open,
 }
 
-/// Demand loads in a row that ascend, and the first of them.
+/// The length of a streak of ascending demand loads, and the first of them.
 #[derive(Clone, Copy, Debug)]
 struct Streak {
     len: u32,
@@ -166,12 +173,13 @@ impl Streak {
     }
 }
 
-/// What is known of the demand loads of one directory.
+/// The state of one directory's demand loads.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) dir: Option<Ino>,
-    pub(super) heard: Millis,
-    /// A listing began, and no demand load came since: the cookies of its first name, and of the first that is not hidden.
+    pub(super) last_used: Millis,
+    /// Set by the begin of a listing until the next demand load: the cookies of its first name, and
+    /// of its first name that is not hidden.
     pub(super) listed: Option<[u64; 2]>,
     /// The last demand load.
     last: Option<(u64, Ino)>,
@@ -179,7 +187,7 @@ pub(super) struct Scan {
     by_listing: Streak,
     by_number: Streak,
     by_name: Streak,
-    /// Demand loads since a moment.
+    /// Demand loads within `SOON`, and its beginning.
     soon: (u32, Millis),
     window: Option<Window>,
     pending: Option<(u64, Millis)>,
@@ -195,14 +203,14 @@ impl Scan {
         }
     }
 
-    /// What is to come along with a demand load of this directory.
+    /// What to read ahead with a demand load of this directory.
     pub(super) fn decide(
         &mut self,
         demand: &Demand<'_>,
         now: Millis,
-        is_unmet: IsUnmet<'_>,
+        is_unused_readahead: IsUnmet<'_>,
     ) -> Option<(Order, usize)> {
-        self.heard = now;
+        self.last_used = now;
         let listed = self.listed.take();
         self.note(demand, now);
         let is_pending = |(_, since): (u64, Millis)| now.is_before(since, IDLE);
@@ -210,8 +218,8 @@ impl Scan {
             return None;
         }
         let window = self.window.take();
-        if let Some(window) = window.filter(|window| now.is_before(window.heard, IDLE)) {
-            match self.go_on(window, demand, now, is_unmet) {
+        if let Some(window) = window.filter(|window| now.is_before(window.last_used, IDLE)) {
+            match self.go_on(window, demand, now, is_unused_readahead) {
                 Next::Window(order, len) => return Some((order, len)),
                 Next::Alone => return None,
                 Next::Open => {}
@@ -243,11 +251,11 @@ impl Scan {
         mut window: Window,
         demand: &Demand<'_>,
         now: Millis,
-        is_unmet: IsUnmet<'_>,
+        is_unused_readahead: IsUnmet<'_>,
     ) -> Next {
         if window.goes_on(demand) {
             self.strays = 0;
-            if !window.was_used(is_unmet) {
+            if !window.was_used(is_unused_readahead) {
                 return self.stop(now);
             }
             self.rest.forgive();
@@ -259,13 +267,13 @@ impl Scan {
                 Reach::All | Reach::Nothing => Next::Alone,
             };
         }
-        window.heard = now;
-        // What went from memory is asked for again.
-        if matches!(window.reach, Reach::All) && window.was_used(is_unmet) {
+        window.last_used = now;
+        // Inodes that were evicted are asked for again.
+        if matches!(window.reach, Reach::All) && window.was_used(is_unused_readahead) {
             return Next::Open;
         }
         match &mut window.reach {
-            // It is asked for the hidden ones as well: that this one did not come is no sign of another order.
+            // Hidden names are used too: this one was left out, which is no sign of another order.
             Reach::Listing { hidden, .. } if demand.is_hidden() && !*hidden => {
                 *hidden = true;
                 self.window = Some(window);
@@ -312,12 +320,12 @@ impl Scan {
         Next::Alone
     }
 
-    /// Somebody brings inodes along by this advice.
+    /// A read-ahead by this advice begins.
     pub(super) fn begin(&mut self, ticket: u64, now: Millis) {
         self.pending = Some((ticket, now));
     }
 
-    /// These came by that advice, of so many that were to come.
+    /// The result of that read-ahead, which had a limit of `len`.
     pub(super) fn brought(&mut self, ticket: u64, len: usize, brought: Brought, now: Millis) {
         if self.pending.take_if(|(its, _)| *its == ticket).is_none() {
             return;
@@ -333,7 +341,7 @@ impl Scan {
             reach: brought.reach,
             len,
             sample: sample.copied().collect(),
-            heard: now,
+            last_used: now,
         });
     }
 }

@@ -1,7 +1,7 @@
-//! The directories in which inodes were asked for of late.
+//! The directories with recent demand loads.
 //!
-//! *Locking.* A lock for each row of the table, a leaf, taken by demand loads and by listings that begin, of directories
-//! that share the row by chance. Nothing is waited for under it.
+//! *Locking.* Each row has a lock, a leaf. Demand loads and begins of listings take it, for
+//! directories that share the row by their hash. No call blocks under it.
 
 use holdfast_sync::Padded;
 use once_cell::race::OnceBox;
@@ -11,14 +11,14 @@ use super::policy::Millis;
 use super::scan::{Advice, Brought, Demand, IsUnmet, Scan};
 use crate::types::Ino;
 
-/// Rows, and directories that each has room for.
+/// Rows, and directories in each.
 const ROWS: usize = 64;
 const ROW: usize = 4;
 
 #[derive(Debug, Default)]
 struct Row {
     scans: [Scan; ROW],
-    /// Advices given.
+    /// The number of advices given.
     tickets: u64,
 }
 
@@ -27,12 +27,12 @@ impl Row {
         self.scans.iter_mut().find(|scan| scan.dir == Some(dir))
     }
 
-    /// What is known of a directory; of a new one in the place of the one that nothing was heard of for longest.
+    /// The scan of a directory; a new one replaces the one that was idle for longest.
     fn find_or_make(&mut self, dir: Ino) -> &mut Scan {
         let known = self.scans.iter().position(|scan| scan.dir == Some(dir));
         let place = known.unwrap_or_else(|| {
             let places = 0..ROW;
-            let idle = places.min_by_key(|place| self.scans[*place].heard);
+            let idle = places.min_by_key(|place| self.scans[*place].last_used);
             let place = idle.unwrap_or(0);
             self.scans[place] = Scan::of(dir);
             place
@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// The scans of all directories; made with the first demand load.
+/// The scans of all directories; allocated at the first demand load.
 #[derive(Default)]
 pub(crate) struct Scans(OnceBox<[Padded<Mutex<Row>>; ROWS]>);
 
@@ -52,34 +52,37 @@ impl Scans {
         self.0.get_or_init(made)[hash as usize].0.lock()
     }
 
-    /// An inode has to be loaded: what is to come along? A caller that gets an advice says what [came](Self::brought) of it.
+    /// Decides what to read ahead with a demand load. A caller that gets an advice reports its
+    /// [result](Self::brought).
     pub(crate) fn decide(
         &self,
         demand: &Demand<'_>,
         now: Millis,
-        is_unmet: IsUnmet<'_>,
+        is_unused_readahead: IsUnmet<'_>,
     ) -> Option<Advice> {
         let mut row = self.row(demand.dir);
-        let (order, len) = row.find_or_make(demand.dir).decide(demand, now, is_unmet)?;
+        let (order, len) = row
+            .find_or_make(demand.dir)
+            .decide(demand, now, is_unused_readahead)?;
         row.tickets += 1;
         let ticket = row.tickets;
         row.find_or_make(demand.dir).begin(ticket, now);
         Some(Advice { order, len, ticket })
     }
 
-    /// What came along by an advice.
+    /// The result of an advice.
     pub(crate) fn brought(&self, dir: Ino, ticket: u64, len: usize, came: Brought, now: Millis) {
         if let Some(scan) = self.row(dir).find(dir) {
             scan.brought(ticket, len, came, now);
         }
     }
 
-    /// A listing begins: these are the cookies of its first name, and of the first that is not hidden.
+    /// A listing begins: the cookies of its first name, and of its first name that is not hidden.
     pub(crate) fn listed(&self, dir: Ino, first: [u64; 2], now: Millis) {
         let mut row = self.row(dir);
         let scan = row.find_or_make(dir);
         scan.listed = Some(first);
-        scan.heard = now;
+        scan.last_used = now;
     }
 }
 

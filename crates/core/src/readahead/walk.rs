@@ -1,12 +1,13 @@
-//! Walks through directories that have many small ones: those that a walk comes to next are read together.
+//! Walks through many small directories: those that a walk visits next are read together.
 //!
-//! A directory of ten files costs a slow store as many waits as one of thousands, and stat-ahead within it can do nothing
-//! about that. So what is looked at is the order in which the directories of one *parent* are listed: where several were
-//! listed one by one, the next ones come in windows that double while they are used, as
-//! inodes do ([`scan`](super::scan)). As there, the thread that lists brings them.
+//! A directory of ten files costs a slow store as many waits as one of thousands, and stat-ahead
+//! inside of it cannot change that. So the order is observed in which the directories of one
+//! *parent* are listed. After several were listed one by one, the next ones are read in windows
+//! that double while they are used, like the windows of inodes ([`scan`](super::scan)). The thread
+//! that lists reads them.
 //!
-//! *Locking.* A lock for each row of the table, a leaf, taken by listings that begin over a store that [others may
-//! change](crate::shared). Nothing is waited for under it.
+//! *Locking.* Each row of the table has a lock, a leaf. Begins of listings take it, over a store
+//! that [others may change](crate::shared). No call blocks under it.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
@@ -15,53 +16,54 @@ use std::time::Duration;
 use super::policy::{IDLE, Millis, Rest, is_used};
 use crate::types::Ino;
 
-/// Parents that are remembered.
+/// Parents in the table.
 const ROWS: usize = 64;
-/// Directories that are listed one by one before others come along.
+/// Directories that are listed one by one before read-ahead begins.
 const ALONE: u32 = 3;
-/// Directories of a window, at first and at most.
+/// Directories of the first window, and of the largest.
 const FIRST: usize = 4;
 const MOST: usize = 64;
 
-/// The order in which the next directories are looked for.
+/// The order in which the next directories are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalkOrder {
-    /// Of the parent's listing, as find(1) goes
+    /// The parent's listing, like find(1)
     Listing,
-    /// Alphabetically, as `ls -R` and rsync do
+    /// Alphabetical, like `ls -R` and rsync
     Name,
 }
 
-/// What is to come along with a directory that is listed.
+/// What to read with a directory that is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalkAdvice {
     pub(crate) order: WalkOrder,
-    /// Directories, at most.
+    /// The most directories.
     pub(crate) len: usize,
-    /// Are the inodes of their names to come, too?
+    /// Are the inodes of their names read too?
     pub(crate) inodes: bool,
 }
 
-/// The directories of a parent, as they are listed.
+/// The walk through the directories of a parent.
 ///
-/// *Invariant.* `ahead` are those of the last window that came and were not listed since; the window had `came` of them.
+/// *Invariant.* `ahead` are the directories of the last window that were read and not listed since;
+/// the window had `came` directories.
 #[derive(Debug, Default)]
 struct Walk {
     parent: Option<Ino>,
-    heard: Millis,
-    /// Listed one by one, since the walk began or a window was of no use.
+    last_used: Millis,
+    /// Directories listed one by one since the walk or a pause began.
     alone: u32,
-    /// The last one that had to be read: its place in the listing, and its name.
+    /// The last directory that had to be read: its cookie, and its name.
     last: Option<(u64, Box<[u8]>)>,
-    /// How often that was behind the one before, in either order.
+    /// How often it came after the one before, in either order.
     by_listing: u32,
     by_name: u32,
-    /// Directories of the last window. 0: there was none.
+    /// The size of the last window. 0: there was none.
     window: usize,
     came: usize,
-    ahead: HashSet<Ino>,
+    prefetched: HashSet<Ino>,
     since: Millis,
-    /// Is a window under way?
+    /// Is a window being read?
     waits: bool,
     /// Were the inodes of a directory's names asked for?
     inodes: bool,
@@ -77,8 +79,8 @@ impl Walk {
         self.last = Some((cookie, name.into()));
     }
 
-    /// Twice as many as before, but no more than are come by while what is told of them holds: half of that time is left for what
-    /// is slower.
+    /// Doubles the window, up to the number of directories that the walk visits in half of the
+    /// validity time.
     fn next_window(&self, now: Millis, valid: Option<Duration>) -> usize {
         let took = u128::from(now.0.saturating_sub(self.since.0)).max(1);
         let fit = valid.map_or(u128::MAX, |valid| {
@@ -104,13 +106,13 @@ impl Walk {
                 return None;
             }
             self.window = FIRST;
-        } else if is_used(self.came - self.ahead.len(), self.ahead.len()) {
+        } else if is_used(self.came - self.prefetched.len(), self.prefetched.len()) {
             self.rest.forgive();
             self.window = self.next_window(now, valid);
         } else {
             self.rest.begin(now);
             (self.window, self.came, self.alone) = (0, 0, 0);
-            self.ahead.clear();
+            self.prefetched.clear();
             return None;
         }
         self.waits = true;
@@ -129,7 +131,7 @@ impl Walk {
 /// The walks through the directories of all parents.
 pub(crate) struct Walks {
     rows: [Mutex<Walk>; ROWS],
-    /// How long what the store told holds. `None`: for ever.
+    /// The validity of the store's answers. `None`: unlimited.
     valid: Option<Duration>,
 }
 
@@ -140,7 +142,7 @@ fn place(parent: Ino) -> usize {
 }
 
 impl Walks {
-    /// Over a store of which the answers hold for so long.
+    /// Over a store with answers that are valid for this time.
     pub(crate) fn new(valid: Option<Duration>) -> Self {
         Self {
             rows: std::array::from_fn(|_| Mutex::default()),
@@ -152,7 +154,7 @@ impl Walks {
         self.rows[place(parent)].lock()
     }
 
-    /// What is known of the walk through a parent's directories, if there is one.
+    /// The walk through a parent's directories, if there is one.
     fn of(&self, parent: Ino) -> Option<MutexGuard<'_, Walk>> {
         let row = self.row(parent);
         (row.parent == Some(parent)).then_some(row)
@@ -161,13 +163,14 @@ impl Walks {
     /// A directory is listed, and its names are in memory.
     pub(crate) fn met(&self, parent: Ino, dir: Ino, now: Millis) {
         if let Some(mut walk) = self.of(parent) {
-            walk.heard = now;
-            walk.ahead.remove(&dir);
+            walk.last_used = now;
+            walk.prefetched.remove(&dir);
         }
     }
 
-    /// A directory is listed, and its names have to be read: what is to come along? `place`: its cookie and name in the parent. A caller that gets
-    /// an advice says what [came](Self::came) of it.
+    /// A directory is listed, and its names have to be read: what to read with it? `place`: its
+    /// cookie and name in the parent. A caller that gets an advice reports its
+    /// [result](Self::came).
     pub(crate) fn decide(
         &self,
         parent: Ino,
@@ -176,10 +179,10 @@ impl Walks {
         now: Millis,
     ) -> Option<WalkAdvice> {
         let mut walk = self.row(parent);
-        let goes_on = walk.parent == Some(parent) && now.is_before(walk.heard, IDLE);
+        let goes_on = walk.parent == Some(parent) && now.is_before(walk.last_used, IDLE);
         if !goes_on {
-            if walk.waits && now.is_before(walk.heard, IDLE) {
-                // Another parent's, of which a window is under way.
+            if walk.waits && now.is_before(walk.last_used, IDLE) {
+                // A window of another parent is being read.
                 return None;
             }
             *walk = Walk {
@@ -187,9 +190,9 @@ impl Walks {
                 ..Walk::default()
             };
         }
-        walk.heard = now;
-        // It came, and is too old by now.
-        walk.ahead.remove(&dir);
+        walk.last_used = now;
+        // It was read ahead, and has expired.
+        walk.prefetched.remove(&dir);
         walk.decide(place, now, self.valid)
     }
 
@@ -198,7 +201,7 @@ impl Walks {
         if let Some(mut walk) = self.of(parent) {
             (walk.waits, walk.since) = (false, now);
             walk.came = dirs.len();
-            walk.ahead = dirs.into_iter().collect();
+            walk.prefetched = dirs.into_iter().collect();
         }
     }
 
@@ -221,7 +224,8 @@ mod tests {
         format!("{number:04}").into_bytes()
     }
 
-    /// Lists directories of these numbers; those of a window come as a listing has them. Tells how many came with each.
+    /// Lists directories with these numbers; a window has the order of a listing. Returns the size
+    /// of each window.
     fn walk(walks: &Walks, dirs: impl IntoIterator<Item = u64>, now: Millis) -> Vec<usize> {
         let mut there = HashSet::new();
         let list = |number: u64| {
@@ -278,7 +282,7 @@ mod tests {
         let walks = Walks::new(None);
         let came = walk(&walks, (0..20).map(|it| it * 100), NOW);
         assert_eq!(came.iter().sum::<usize>(), 4, "{came:?}");
-        // A second later it is tried again, and rests for longer.
+        // A second later it is tried again, and pauses for longer.
         let later = Millis(NOW.0 + 1001);
         let came = walk(&walks, (0..20).map(|it| it * 100), later);
         assert_eq!(came.iter().sum::<usize>(), 4, "{came:?}");
@@ -289,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_order_is_that_in_which_directories_were_listed() {
-        // Places in the listing, of names that ascend.
+        // Cookies of names that ascend.
         for (places, order) in [
             ([9, 4, 6], WalkOrder::Name),
             ([3, 4, 9], WalkOrder::Listing),
@@ -312,7 +316,7 @@ mod tests {
             assert!(advice.is_none_or(|advice| number == 2 && advice.inodes));
             walks.asks_for_inodes(PARENT);
         }
-        // Meanwhile others list the next one.
+        // Meanwhile another thread lists the next one.
         assert_eq!(walks.decide(PARENT, Ino(103), (3, &name(3)), NOW), None);
     }
 

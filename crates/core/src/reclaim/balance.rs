@@ -1,8 +1,8 @@
-//! Which part of the limit inodes and names may take, and which content, where both want more.
+//! The shares of metadata (inodes and names) and content in the memory limit.
 //!
-//! Each may take what the other leaves. Where there is too little for both, the part moves to the one that gains more by it: of which more that went
-//! lately had to be loaded again, by what it holds. What went lately and is known is as much again as is held, so that is what one more byte
-//! would have saved.
+//! Each may use what the other leaves. If both want more, the border moves towards the one that
+//! gains more by it: the one with more recent refaults, relative to what it holds. The ghosts cover
+//! as much again as is held, so that is the hit rate of additional memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -10,27 +10,27 @@ use parking_lot::Mutex;
 
 /// Parts of the limit.
 const PARTS: u64 = 256;
-/// Those of inodes and names: at first, and at least; the other has as many at least.
+/// Metadata's parts at first, and the least that either has.
 const FIRST: u64 = 128;
 const LEAST: u64 = 32;
-/// They move by so many, when so much came again.
+/// The border moves by this, after this number of refaults.
 const STEP: u64 = 4;
 const REFAULTS: u64 = 128;
 
-/// One of the two, as it is now.
+/// The state of one of the two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
     /// Bytes that it holds.
     pub(crate) held: u64,
-    /// How often something came again that went too early.
+    /// How often an evicted object was loaded again too soon.
     pub(crate) refaults: u64,
 }
 
-/// Where the border lies.
+/// The border between both.
 #[derive(Debug)]
 pub(crate) struct Balance {
     parts: AtomicU64,
-    /// Refaults of both when it moved last.
+    /// Refaults of both at the last move.
     seen: Mutex<[u64; 2]>,
 }
 
@@ -44,13 +44,13 @@ impl Default for Balance {
 }
 
 impl Balance {
-    /// What inodes and names may take of a limit though content wants it.
+    /// Bytes of a limit that metadata may use though content wants them.
     pub(crate) fn metadata(&self, limit: u64) -> u64 {
         (limit / PARTS).saturating_mul(self.parts.load(Relaxed))
     }
 
-    /// Moves the border, if enough came again since it did.
-    pub(crate) fn weigh(&self, metadata: Side, content: Side) {
+    /// Moves the border, if there were enough refaults since the last move.
+    pub(crate) fn update(&self, metadata: Side, content: Side) {
         let Some(mut seen) = self.seen.try_lock() else {
             return;
         };
@@ -62,7 +62,7 @@ impl Balance {
             return;
         }
         *seen = [metadata.refaults, content.refaults];
-        // Each by what it holds, both times the product.
+        // Each relative to what it holds; both sides are multiplied by the product.
         let [of_metadata, of_content] = [
             u128::from(came[0]) * u128::from(content.held.max(1)),
             u128::from(came[1]) * u128::from(metadata.held.max(1)),
@@ -96,17 +96,17 @@ mod tests {
     fn the_border_moves_to_whom_loads_again_more_for_what_it_holds() {
         let balance = Balance::default();
         assert_eq!(balance.metadata(LIMIT), LIMIT / 2);
-        balance.weigh(side(128, 100), side(128, 27));
+        balance.update(side(128, 100), side(128, 27));
         assert_eq!(
             balance.metadata(LIMIT),
             LIMIT / 2,
             "that is too little to tell"
         );
-        balance.weigh(side(128, 100), side(128, 28));
+        balance.update(side(128, 100), side(128, 28));
         assert_eq!(balance.metadata(LIMIT), 132 << 20);
-        balance.weigh(side(128, 200), side(128, 128));
+        balance.update(side(128, 200), side(128, 128));
         assert_eq!(balance.metadata(LIMIT), 132 << 20, "both as much");
-        balance.weigh(side(16, 210), side(240, 1128));
+        balance.update(side(16, 210), side(240, 1128));
         assert_eq!(
             balance.metadata(LIMIT),
             128 << 20,
@@ -117,10 +117,10 @@ mod tests {
     #[test]
     fn each_keeps_an_eighth() {
         let balance = Balance::default();
-        (1..200).for_each(|round| balance.weigh(side(128, 0), side(128, round * 1000)));
+        (1..200).for_each(|round| balance.update(side(128, 0), side(128, round * 1000)));
         assert_eq!(balance.metadata(LIMIT), 32 << 20);
         let done = 199_000;
-        (1..200).for_each(|round| balance.weigh(side(0, round * 1000), side(0, done)));
+        (1..200).for_each(|round| balance.update(side(0, round * 1000), side(0, done)));
         assert_eq!(balance.metadata(LIMIT), 224 << 20);
         assert_eq!(balance.metadata(u64::MAX) / (u64::MAX / 256), 224);
     }

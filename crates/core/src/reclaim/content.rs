@@ -1,8 +1,8 @@
-//! Pages of files that are forgotten.
+//! Reclaim of pages of files.
 //!
-//! A file without holes that is small goes as a whole, and nothing is kept of it; of any other it is
-//! kept where it has data. Content may take what inodes and names leave of the limit, and its part of it at least
-//! (see [`balance`](super::balance)).
+//! A small file without holes is evicted as a whole, and nothing about it is kept. For any other
+//! file the map of its data is kept. Content may use what metadata leaves of the limit, and at
+//! least its share (see [`balance`](super::balance)).
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -14,20 +14,21 @@ use parking_lot::Mutex;
 
 use super::passed;
 use crate::file_system::Core;
-use crate::inode::{Inode, Look, Numbered as _, Part, WHOLE};
+use crate::inode::{Inode, Numbered as _, Part, Scanned, WHOLE};
 use crate::inodes::{InodeWalk, Take, Visit};
 use crate::node::Node;
 use crate::types::Ino;
 
-/// Pages forgotten in a row, and before it is asked again whether it is enough: a group of them.
+/// Pages that are forgotten between two checks: a group of them.
 const RUN: u64 = 64;
-/// Bytes between two looks, at most.
+/// The most bytes that are added between two checks.
 const STEP_MAX: u64 = 1 << 20;
-/// Bytes that one look frees beyond what is too much.
+/// The most bytes that a pass frees below the limit.
 const SLACK_MAX: u64 = 4 << 20;
 
-/// What goes, round by round; the first may be the rest of one: small files, and pages of large ones; of files in part in memory
-/// without marks in any.
+/// The scan order: probation twice, main twice, then all files without regard to reference bits. A
+/// set holds small files and pages of large ones. The first round may start in mid-walk. Partial
+/// small files have no reference bits.
 const SETS: [Option<Set>; 5] = [
     Some(Set::Probation),
     Some(Set::Probation),
@@ -36,7 +37,7 @@ const SETS: [Option<Set>; 5] = [
     None,
 ];
 
-/// By what a page that went is known: that of another file may have the same, rarely.
+/// The key of an evicted page; a page of another file may rarely have the same.
 pub(crate) fn page_key(ino: Ino, page: u64) -> u64 {
     ino.0.rotate_left(u64::BITS / 2) ^ !page
 }
@@ -44,16 +45,16 @@ pub(crate) fn page_key(ino: Ino, page: u64) -> u64 {
 /// Frees pages.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
-    hand: Mutex<Hand>,
+    clock_hand: Mutex<ClockHand>,
 }
 
-/// Where the hand stands.
+/// The position of the CLOCK hand.
 #[derive(Debug, Default)]
-struct Hand {
+struct ClockHand {
     walk: InodeWalk,
-    /// The file it is at, and the page in there.
+    /// The current file, and the page in it.
     at: Option<(Ino, u64)>,
-    /// Rounds of this reclaim that are over.
+    /// Completed rounds of this reclaim.
     rounds: usize,
 }
 
@@ -68,7 +69,7 @@ impl Shrinker for Content {
         RUN
     }
 
-    /// An inode that goes with its last use here may have an end to be told of.
+    /// The last reference of an inode may be dropped here, and its eviction may write to the store.
     fn needs_store(&self) -> bool {
         true
     }
@@ -78,7 +79,7 @@ impl Shrinker for Content {
         let slack = (limit / 16).min(SLACK_MAX);
         Load {
             held: core.cache.bytes(),
-            // Before the limit is reached: each thread that adds pages goes on for a step before it looks.
+            // Below the limit: each thread that adds pages adds up to a step before it checks.
             wake: limit - slack,
             stop: limit - slack - slack,
             wait: limit.saturating_add(limit / 32),
@@ -86,7 +87,7 @@ impl Shrinker for Content {
     }
 
     fn count(&self, core: &Core) -> Count {
-        // What did not reach the store after it failed is here alone.
+        // After a failure of the store, unwritten pages are only in memory.
         match core.cache.pages() {
             0 => Count::Empty,
             _ if core.failure.is_latched() => Count::Empty,
@@ -95,18 +96,18 @@ impl Shrinker for Content {
     }
 
     fn scan(&self, core: &Core, request: Request) -> Scan {
-        let mut hand = self.hand.lock();
+        let mut clock_hand = self.clock_hand.lock();
         if request.first {
-            hand.rounds = 0;
+            clock_hand.rounds = 0;
         }
         let mut left = request.objects;
-        // Each set in turn, and then all: what is left then nobody can forget.
+        // Each set in turn, and then all: pages that are left then cannot be forgotten.
         while left > 0 {
-            let Some(&set) = SETS.get(hand.rounds) else {
+            let Some(&set) = SETS.get(clock_hand.rounds) else {
                 break;
             };
-            let round = core.turn(&mut hand, &mut left, set);
-            hand.rounds += usize::from(round);
+            let round = core.turn(&mut clock_hand, &mut left, set);
+            clock_hand.rounds += usize::from(round);
         }
         match request.objects - left {
             0 => Scan::Stop,
@@ -120,7 +121,8 @@ impl Shrinker for Content {
 }
 
 impl Core {
-    /// What [`relieve_since`](Self::relieve_since) needs from before pages are added.
+    /// The value that [`shrink_content_since`](Self::shrink_content_since) needs from before pages
+    /// are added.
     #[inline]
     pub(crate) fn cached(&self) -> i64 {
         match self.pinned {
@@ -129,10 +131,10 @@ impl Core {
         }
     }
 
-    /// Frees memory, if this thread has added pages since [`cached`](Self::cached) and there are too
-    /// many. With nothing locked.
+    /// Frees memory, if this thread has added pages since [`cached`](Self::cached) and there are
+    /// too many. The caller holds no lock.
     #[inline]
-    pub(crate) fn relieve_since(&self, before: i64) {
+    pub(crate) fn shrink_content_since(&self, before: i64) {
         if self.pinned {
             return;
         }
@@ -149,30 +151,31 @@ impl Core {
     #[cold]
     fn shrink(&self) {
         if let Some(shrinkers) = self.reclaim.shrinkers.get() {
-            self.weigh_sides();
-            // What content takes of its part inodes and names have to leave first.
+            self.balance_sides();
+            // Metadata above its share has to leave first.
             shrinkers.metadata.shrink(self);
             shrinkers.content.shrink(self);
         }
     }
 
-    /// Goes on until so many pages went or the round is over, and says whether it is.
-    fn turn(&self, hand: &mut Hand, left: &mut u64, set: Option<Set>) -> bool {
-        if let Some((ino, page)) = hand.at.take()
+    /// Continues until `left` pages were freed or the round is over; returns whether it is.
+    fn turn(&self, clock_hand: &mut ClockHand, left: &mut u64, set: Option<Set>) -> bool {
+        if let Some((ino, page)) = clock_hand.at.take()
             && let Some(inode) = self.index.get(ino.0)
         {
             let node = Node::new(inode);
-            hand.at = self.forget_from(node.inode(), page, left, set);
+            clock_hand.at = self.forget_from(node.inode(), page, left, set);
             self.put(node);
             if *left == 0 {
                 return false;
             }
         }
-        let Hand { walk, at, .. } = hand;
-        // No more files are taken into use than have as many pages as are to go, if they are all there and unused.
+        let ClockHand { walk, at, .. } = clock_hand;
+        // The walk references no more files than have `left` pages together, if all were in memory
+        // and unused.
         let room = Cell::new(*left);
         let is_to_go = |inode: &Inode| {
-            let idle = |set| inode.look(Part::Content, set, &self.reclaim.epochs) == Look::Idle;
+            let idle = |set| inode.scan(Part::Content, set, &self.reclaim.epochs) == Scanned::Idle;
             let has_pages = inode.regular().is_ok_and(|pages| !pages.is_empty());
             if !has_pages || inode.size() <= WHOLE && !set.is_none_or(idle) {
                 return Take::No;
@@ -198,8 +201,8 @@ impl Core {
         round
     }
 
-    /// Forgets pages of a file from this one on, as many as are `left`, and says where it stopped, if not at the end. `set`: the
-    /// one that it was found in.
+    /// Forgets pages of a file from `page` on, at most `left`; returns where it stopped, if not at
+    /// the end. `set`: the set in which the file was found.
     fn forget_from(
         &self,
         inode: &Inode,
@@ -218,7 +221,7 @@ impl Core {
             pages.begin();
             inode.unmapped();
             pages.clear(self.loaded());
-            inode.content_went();
+            inode.clear_content_marks();
             if set == Some(Set::Probation) {
                 let most = self.reclaim.limit() / PAGE_SIZE as u64;
                 self.reclaim.content_ghosts.note(inode.key(), whole, most);
@@ -249,7 +252,8 @@ impl Core {
         stopped
     }
 
-    /// Forgets those of some pages that were not used again, in the first group of them. Returns how many went, and where the group ends.
+    /// Forgets the pages of this range, within its first group, that were not referenced again.
+    /// Returns their number, and the end of the group.
     fn forget_unused(
         &self,
         inode: &Inode,
@@ -275,7 +279,7 @@ impl Core {
         (unused.count(), end)
     }
 
-    /// Forgets the pages of all files that this walk meets.
+    /// Forgets the pages of all files that this walk visits.
     pub(crate) fn forget_all(&self, mut walk: InodeWalk) {
         if self.pinned || self.failure.is_latched() {
             return;

@@ -1,7 +1,9 @@
-//! What went from probation lately: what comes again soon goes to the main set at once.
+//! Ghosts: objects that were recently evicted from probation. An object that is loaded again soon
+//! enters the main set at once.
 //!
-//! A table of fingerprints, each with the time at which it was noted, counted in what went. A number lies in one of the places of its bucket; the
-//! oldest there makes room. An object that is taken for another stays longer than it should, once.
+//! A table of fingerprints, each with the time of its eviction, which counts evicted objects. A
+//! number has the slots of one bucket; the oldest one there is replaced. After a collision an
+//! object stays longer than it should, once.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -11,9 +13,9 @@ use once_cell::race::OnceBox;
 /// Bits of the time.
 const AGE_BITS: u32 = 12;
 const AGE_MASK: u32 = (1 << AGE_BITS) - 1;
-/// So many units of time pass while as much goes as there can be.
+/// Units of time in which as many objects are evicted as fit into memory.
 const AGES: u64 = 512;
-/// Places of a bucket: a cache line.
+/// Slots of a bucket: a cache line.
 const BUCKET: usize = 16;
 /// Buckets: at least, and at most.
 const BUCKETS: (u64, u64) = (1 << 6, 1 << 20);
@@ -22,20 +24,20 @@ const BUCKETS: (u64, u64) = (1 << 6, 1 << 20);
 #[repr(align(64))]
 struct Bucket([AtomicU32; BUCKET]);
 
-/// The table; none until something goes.
+/// The table; allocated at the first eviction.
 #[derive(Debug, Default)]
 pub(crate) struct Ghosts {
     table: OnceBox<Table>,
-    /// How much went.
+    /// The number of evicted objects.
     gone: AtomicU64,
-    /// How often one came again that would still have been there.
+    /// How often an object was loaded again that would still have been in memory.
     pub(crate) refaults: ShardedCounter,
 }
 
 #[derive(Debug)]
 struct Table {
     buckets: Box<[Bucket]>,
-    /// So much goes in a unit of time.
+    /// The evictions of one unit of time.
     unit: u64,
 }
 
@@ -52,18 +54,18 @@ impl Table {
     fn bucket(&self, number: u64) -> (&Bucket, u32) {
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let at = (u128::from(mixed) * self.buckets.len() as u128) >> 64;
-        // Neighbours in the table differ in the upper bits.
+        // Numbers of one bucket differ in the upper bits.
         let print = (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 44) as u32;
         (&self.buckets[at as usize], print.max(1))
     }
 
-    /// Units of time until now.
+    /// The current time.
     fn age(&self, gone: u64) -> u32 {
         (gone / self.unit) as u32 & AGE_MASK
     }
 }
 
-/// Units of time since what stands in a place was noted. Nothing stands there: for ever.
+/// The age of a slot. An empty slot is infinitely old.
 fn since(place: u32, now: u32) -> u32 {
     match place {
         0 => u32::MAX,
@@ -72,7 +74,8 @@ fn since(place: u32, now: u32) -> u32 {
 }
 
 impl Ghosts {
-    /// An object went that is so large; all that there can be is `capacity`.
+    /// An object of this size was evicted; `capacity` is the size of all objects that fit into
+    /// memory.
     pub(crate) fn note(&self, number: u64, size: u64, capacity: u64) {
         let table = (self.table).get_or_init(|| Box::new(Table::of(capacity)));
         let now = table.age(self.gone.fetch_add(size, Relaxed));
@@ -83,8 +86,8 @@ impl Ghosts {
         }
     }
 
-    /// Did this one go so lately that it would still be there if it had been in the main set, where so much is? It is told once,
-    /// and counted.
+    /// Would this object still be in memory if it had been in the main set, which holds `there`?
+    /// Such a refault is returned once, and counted.
     pub(crate) fn take(&self, number: u64, there: u64) -> bool {
         let is_refault = self.recall(number, there);
         if is_refault {
@@ -93,7 +96,7 @@ impl Ghosts {
         is_refault
     }
 
-    /// As [`take`](Self::take), and not counted.
+    /// Like [`take`](Self::take), without counting.
     pub(crate) fn recall(&self, number: u64, there: u64) -> bool {
         let Some(table) = self.table.get() else {
             return false;
@@ -108,7 +111,7 @@ impl Ghosts {
         passed.saturating_mul(table.unit) <= there
     }
 
-    /// What the table takes.
+    /// Memory of the table.
     pub(crate) fn bytes(&self) -> u64 {
         let buckets = self.table.get().map_or(0, |table| table.buckets.len());
         (buckets * size_of::<Bucket>()) as u64

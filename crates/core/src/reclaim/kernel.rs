@@ -1,62 +1,36 @@
-//! Counts of inodes that an observer holds (a kernel, of a mount) and that are away. Only when they take too much, the observer is asked for some
-//! of these inodes; they go when it gives them back.
-
-use std::marker::PhantomData;
+//! Reclaim of the counts of inodes that an observer (the kernel of a mount) references while they
+//! are evicted. If the counts take too much memory, the observer is asked to drop some of these
+//! inodes.
 
 use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker};
 use parking_lot::Mutex;
 
-use crate::evictions::{Evictions, Turn};
-use crate::types::Ino;
+use super::Core;
+use crate::evictions::Cursor;
 
-/// Inodes that are asked back at once, about.
+/// About how many inodes are requested at once.
 const ASKED: u64 = 16_384;
-/// What is remembered of inodes that are away may take this part of the limit.
+/// The part of the limit that the counts of evicted inodes may take.
 const PART: u64 = 16;
 
-/// What an observer may hold inodes of.
-pub(crate) trait Observed: Send + Sync + 'static {
-    /// What is remembered of inodes that are away.
-    fn evictions(&self) -> &Evictions;
-
-    /// Bytes that all may take.
-    fn memory_limit(&self) -> u64;
-
-    /// Is there anybody to be asked?
-    fn is_observed(&self) -> bool;
-
-    /// Asks for these.
-    fn ask_back(&self, inodes: &[Ino]);
-}
-
-/// Asks an observer for inodes. Less often while less than half of what was asked for comes back.
-#[derive(Debug)]
-pub(crate) struct Kernel<O> {
+/// Asks the observer for inodes. Less often while less than half of the requested inodes come back.
+#[derive(Debug, Default)]
+pub(crate) struct Kernel {
     asking: Mutex<Asking>,
-    owner: PhantomData<fn(&O)>,
 }
 
-impl<O> Default for Kernel<O> {
-    fn default() -> Self {
-        Self {
-            asking: Mutex::default(),
-            owner: PhantomData,
-        }
-    }
-}
-
-/// What was asked for.
+/// The last request.
 #[derive(Debug, Default)]
 struct Asking {
-    turn: Turn,
-    /// Inodes that were away when it was asked last, and those that were asked for.
+    turn: Cursor,
+    /// The number of evicted inodes then, and of requested ones.
     last: Option<(u64, u64)>,
-    /// Did less than half of them come back by the time of the next asking?
+    /// Did less than half of them come back until the next request?
     in_vain: bool,
 }
 
-impl<O: Observed> Shrinker for Kernel<O> {
-    type Owner = O;
+impl Shrinker for Kernel {
+    type Owner = Core;
 
     fn name(&self) -> &'static str {
         "kernel"
@@ -66,44 +40,44 @@ impl<O: Observed> Shrinker for Kernel<O> {
         ASKED
     }
 
-    /// A front end is told.
+    /// A front end is notified.
     fn needs_store(&self) -> bool {
         true
     }
 
-    fn load(&self, owner: &O) -> Load {
-        let most = owner.memory_limit() / PART;
+    fn load(&self, core: &Core) -> Load {
+        let most = core.reclaim.memory.limit() / PART;
         Load {
-            held: owner.evictions().away().bytes,
+            held: core.evictions.away().bytes,
             wake: most,
             stop: most,
             wait: u64::MAX,
         }
     }
 
-    fn count(&self, owner: &O) -> Count {
-        match owner.is_observed() {
-            true => Count::Objects(owner.evictions().away().inodes),
+    fn count(&self, core: &Core) -> Count {
+        match core.is_observed() {
+            true => Count::Objects(core.evictions.away().inodes),
             false => Count::Empty,
         }
     }
 
-    fn scan(&self, owner: &O, request: Request) -> Scan {
-        // What was asked for comes by and by.
+    fn scan(&self, core: &Core, request: Request) -> Scan {
+        // Requested inodes come back later.
         if !request.first {
             return Scan::Stop;
         }
-        let away = owner.evictions().away().inodes;
+        let away = core.evictions.away().inodes;
         let mut asking = self.asking.lock();
         let (before, asked) = asking.last.unwrap_or((away, 0));
         let came = before.saturating_sub(away);
         asking.in_vain = came < asked / 2;
         let most = usize::try_from(request.objects).unwrap_or(usize::MAX);
-        let (inodes, turn) = owner.evictions().some(asking.turn, most);
+        let (inodes, turn) = core.evictions.some(asking.turn, most);
         asking.turn = turn;
         asking.last = Some((away, inodes.len() as u64));
         drop(asking);
-        owner.ask_back(&inodes);
+        core.ask_back(&inodes);
         Scan::Freed(came.min(asked))
     }
 

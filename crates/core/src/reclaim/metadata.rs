@@ -1,8 +1,12 @@
-//! Inodes that go, with their names. Files stay that have holes, or space without data: a store
-//! may keep few bytes without telling, and what is behind the end nobody asks for. A directory in which names are looked for is used.
+//! Reclaim of inodes, with their names, and of names of large directories: the directory stays, and
+//! is partial.
 //!
-//! Those that an observer holds by their numbers (a kernel, of a mount) go as others do: their uses are counted elsewhere while they are
-//! away (see `evictions.rs`).
+//! Files with holes or unwritten space are not evicted: small
+//! files are inline in the store, which could not report such space again. A lookup in a directory
+//! counts as a use.
+//!
+//! Inodes that an observer (the kernel of a mount) references by number are evicted like others:
+//! their references are counted elsewhere meanwhile (see `evictions.rs`).
 
 use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker, Shrunk};
 use holdfast_sync::epoch;
@@ -11,32 +15,36 @@ use parking_lot::Mutex;
 use super::{INODE_BYTES, NAME_BYTES, passed};
 use crate::file_system::Core;
 use crate::inode::Set;
+use crate::inodes::InodeWalk;
 
-/// Inodes and names between two looks, at most.
+/// The most inodes and names between two checks.
 const STEP_MAX: u64 = 4096;
-/// A step takes this part of the limit.
+/// A step is this part of the limit.
 const STEP_PART: u64 = 256;
-/// Inodes that are looked at before it is asked again whether it is enough.
+/// Inodes that are scanned between two checks.
 const BATCH: u64 = 1024;
 
-/// Of all inodes one in so many is on probation, at least, before a hand goes over the main set.
+/// The part of all inodes that must be on probation, or else the hand scans the main set.
 const PROBATION_PART: u64 = 10;
-/// Rounds over each set that a reclaim may make, the rest of one counted: in the main set one finds what was used, and another whether it
-/// was since.
+/// The rounds of one reclaim over each set, including the rest of a round. In the main set one
+/// round clears reference bits, and the next finds inodes that were not referenced since.
 const ROUNDS: [u32; 2] = [2, 3];
+
+/// If names take less than this part of the metadata limit, reclaim of names is skipped.
+const NAMES_PART: u64 = 4;
 
 /// Frees inodes.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
-    hand: Mutex<Hand>,
+    clock_hand: Mutex<ClockHand>,
 }
 
-/// Where the hands stand.
+/// The positions of the CLOCK hands.
 #[derive(Debug, Default)]
-struct Hand {
-    /// The numbers to go on from: on probation, and in the main set.
+struct ClockHand {
+    /// The next inode numbers: on probation, and in the main set.
     at: [u64; 2],
-    /// Rounds that are left of each.
+    /// The remaining rounds of each.
     left: [u32; 2],
 }
 
@@ -51,7 +59,7 @@ impl Shrinker for Metadata {
         BATCH
     }
 
-    /// An access time that was kept back goes there first.
+    /// A lazy access time is written to the store first.
     fn needs_store(&self) -> bool {
         true
     }
@@ -61,7 +69,7 @@ impl Shrinker for Metadata {
     }
 
     fn count(&self, core: &Core) -> Count {
-        // What did not reach the store after it failed is here alone.
+        // After a failure of the store, unwritten changes are only in memory.
         match core.failure.is_latched() {
             true => Count::Empty,
             false => Count::Objects(core.index.len()),
@@ -69,17 +77,17 @@ impl Shrinker for Metadata {
     }
 
     fn scan(&self, core: &Core, request: Request) -> Scan {
-        let mut hand = self.hand.lock();
+        let mut clock_hand = self.clock_hand.lock();
         if request.first {
-            hand.left = ROUNDS;
+            clock_hand.left = ROUNDS;
         }
-        let Some(set) = core.set_to_give(hand.left) else {
+        let Some(set) = core.set_to_give(clock_hand.left) else {
             return Scan::Stop;
         };
         let of = set as usize;
-        let (next, gone) = core.evict_some(hand.at[of], request.objects, set);
-        hand.left[of] -= u32::from(next.is_none());
-        hand.at[of] = next.unwrap_or(0);
+        let (next, gone) = core.evict_some(clock_hand.at[of], request.objects, set);
+        clock_hand.left[of] -= u32::from(next.is_none());
+        clock_hand.at[of] = next.unwrap_or(0);
         Scan::Freed(gone)
     }
 
@@ -92,9 +100,58 @@ impl Shrinker for Metadata {
     }
 }
 
+/// Frees names of directories that are in memory as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// The rest of the round.
+    walk: Mutex<InodeWalk>,
+}
+
+impl Shrinker for Names {
+    type Owner = Core;
+
+    fn name(&self) -> &'static str {
+        "names"
+    }
+
+    /// A freed name has to be read from the store under an inode's lock.
+    fn needs_store(&self) -> bool {
+        true
+    }
+
+    fn load(&self, core: &Core) -> Load {
+        core.metadata_load()
+    }
+
+    fn count(&self, core: &Core) -> Count {
+        match core.names_in_memory() {
+            Some(names) if core.name_bytes() > self.load(core).stop / NAMES_PART => {
+                // Inodes go first.
+                Count::Objects(if core.reclaim.frees_inodes() {
+                    0
+                } else {
+                    names
+                })
+            }
+            _ => Count::Empty,
+        }
+    }
+
+    fn scan(&self, core: &Core, request: Request) -> Scan {
+        let mut walk = self.walk.lock();
+        if request.first {
+            *walk = InodeWalk::new();
+        }
+        if walk.is_done() {
+            return Scan::Stop;
+        }
+        Scan::Freed(core.forget_large_directories(&mut walk, request.objects))
+    }
+}
+
 impl Core {
-    /// What [`shrink_inodes_since`](Self::shrink_inodes_since) needs from before inodes or names are
-    /// added.
+    /// The value that [`shrink_inodes_since`](Self::shrink_inodes_since) needs from before inodes
+    /// or names are added.
     #[inline]
     pub(crate) fn added_so_far(&self) -> i64 {
         match self.pinned {
@@ -103,8 +160,8 @@ impl Core {
         }
     }
 
-    /// Lets inodes go that nobody uses, if this thread has added some, or names, since
-    /// [`added_so_far`](Self::added_so_far) and there are too many. With nothing locked.
+    /// Evicts unused inodes, if this thread has added inodes or names since
+    /// [`added_so_far`](Self::added_so_far) and there are too many. The caller holds no lock.
     #[inline]
     pub(crate) fn shrink_inodes_since(&self, before: i64) {
         if self.pinned {
@@ -125,20 +182,20 @@ impl Core {
         let Some(shrinkers) = self.reclaim.shrinkers.get() else {
             return;
         };
-        self.weigh_sides();
+        self.balance_sides();
         match shrinkers.metadata.shrink(self) {
             Shrunk::Enough | Shrunk::Left => return,
             Shrunk::Reached => {}
-            // Elsewhere there is little to find, and all inodes to look at.
+            // Elsewhere there is little to free, and all inodes would be scanned.
             Shrunk::Short => _ = shrinkers.names.shrink(self),
         }
         shrinkers.kernel.shrink(self);
     }
 
-    /// What inodes and names take, and how much that is to be.
+    /// The memory of inodes and names, and its limits.
     pub(crate) fn metadata_load(&self) -> Load {
         let limit = self.metadata_max();
-        // More than is added until the next look.
+        // More than is added until the next check.
         let slack = 2 * STEP_MAX * (INODE_BYTES + NAME_BYTES);
         Load {
             held: self.metadata_bytes(),
@@ -148,7 +205,7 @@ impl Core {
         }
     }
 
-    /// The set that a hand is to go over, of those that have rounds left: what is on probation, unless there is little of it.
+    /// The set to scan, of those with rounds left: probation, unless it is small.
     fn set_to_give(&self, left: [u32; 2]) -> Option<Set> {
         let there = self.index.len();
         let main = u64::try_from(self.reclaim.main.sum()).unwrap_or(0);

@@ -1,26 +1,27 @@
-//! Memory over a store that can bring things back has a limit: beyond it they go.
+//! Reclaim of memory over a store that can load the data again.
 //!
-//! Hands go round over the inodes, by number: some take the pages of files, some the inodes
-//! that nobody uses, with their names. What has come and was not used again since goes when a hand comes by; what was is in the
-//! *main* set from then on, where a hand goes round only when what is on probation gets short (as in S3-FIFO: Yang et al., SOSP
-//! 2023). So a walk over everything passes through, and leaves what is used alone. What went too early is in the main set when it
-//! comes again. Uses cost no write unless a hand came by: see `inode/aging.rs`.
+//! CLOCK hands scan the inodes by number: some free the pages of files, some evict unused inodes,
+//! with their names. An object enters on *probation*. If it was not referenced again when a hand
+//! passes, it is evicted; otherwise it moves to the *main* set. The main set is scanned only when
+//! probation gets small (as in S3-FIFO: Yang et al., SOSP 2023). So a walk over everything passes
+//! through, and does not evict what is used. An object that is loaded again soon after its eviction
+//! enters the main set. Between two passes of a hand only the first use writes: see
+//! `inode/aging.rs`.
 //!
-//! What decides how much is looked at is the [registry](holdfast_cache::reclaim) of the process's memory; here are its shrinkers:
-//! [`metadata`], [`names`], [`content`] and [`kernel`].
+//! The [registry](holdfast_cache::reclaim) of the process's memory decides how much is scanned; its
+//! shrinkers are here: [`metadata`], [`content`] and [`kernel`].
 //!
-//! An operation that adds something looks whether there is too much, but only with every so many bytes, or names,
-//! that were added on its own processor: so none reads a line for it that others write.
+//! An operation that adds objects checks the limit only after a number of bytes or names were added
+//! on its own CPU. So it reads no cache line that other CPUs write.
 //!
-//! *Locking.* A hand's lock is taken below its shrinker's turn, which is taken with nothing held, and above all others.
+//! *Locking.* A hand's lock comes after its shrinker's lock, which is taken with no lock held, and
+//! before all others.
 
 mod balance;
 mod content;
 mod ghosts;
 mod kernel;
 mod metadata;
-mod names;
-mod readahead;
 mod sizes;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -38,43 +39,45 @@ use content::Content;
 pub(crate) use content::page_key;
 use ghosts::Ghosts;
 use kernel::Kernel;
-pub(crate) use kernel::Observed;
-use metadata::Metadata;
-pub(crate) use names::Directories;
-use names::Names;
+use metadata::{Metadata, Names};
 use sizes::{Sizes, name_bytes};
 
-/// What an inode takes in memory, without what finds it, and what not all of them have.
+/// Memory of an inode without its slot in the index, and without rare parts.
 const ALONE_BYTES: u64 = size_of::<Inode>() as u64;
-/// The same with what finds it, where numbers are dense.
+/// The same with its slot, where numbers are dense.
 const INODE_BYTES: u64 = ALONE_BYTES + 8;
-/// What a usual name takes, about.
+/// About the memory of a usual name.
 pub(crate) const NAME_BYTES: u64 = 64;
 
-/// How much may be in memory, and where the next will go.
+/// Inodes that were read ahead and not used yet may take this part of half of the limit, but at
+/// least this number.
+const READAHEAD_PART: u64 = 8;
+const READAHEAD_LEAST: u64 = 256;
+
+/// The limit and the state of reclaim.
 #[derive(Debug)]
 pub(crate) struct Reclaim {
     /// Shared with the store, and with other file systems.
     pub(crate) memory: Arc<Memory>,
-    /// What of it inodes, names and content may take, in bytes.
+    /// Bytes of it that inodes, names and content may use.
     limit: AtomicU64,
-    /// By which uses count.
+    /// The epochs of references.
     pub(crate) epochs: Epochs,
     /// Inodes in the main set.
     pub(crate) main: ShardedCounter,
-    /// How often one came to that set because it was used again.
+    /// How often one moved to that set because it was referenced again.
     pub(crate) promoted: ShardedCounter,
-    /// Inodes that went from probation lately.
+    /// Inodes that were recently evicted from probation.
     pub(crate) ghosts: Ghosts,
-    /// The same of the content of files: of small ones as a whole, of others page by page. Counted in pages.
+    /// The same for content: small files as a whole, others page by page. Counted in pages.
     pub(crate) content_ghosts: Ghosts,
-    /// How large names are.
+    /// The sizes of names.
     pub(crate) name_sizes: Sizes,
-    /// What inodes have beside themselves: extended attributes, targets, what is of directories.
+    /// The sizes of extensions: extended attributes, targets, parts of directories.
     pub(crate) extension_sizes: Sizes,
-    /// Which part of the limit inodes and names have, and which content.
+    /// The shares of metadata and content.
     balance: Balance,
-    /// What frees memory; none where nothing can go.
+    /// The shrinkers; none if nothing can be evicted.
     shrinkers: OnceBox<Shrinkers>,
 }
 
@@ -82,9 +85,9 @@ pub(crate) struct Reclaim {
 #[derive(Debug)]
 struct Shrinkers {
     metadata: Arc<Registered<Metadata>>,
-    names: Arc<Registered<Names<Core>>>,
+    names: Arc<Registered<Names>>,
     content: Arc<Registered<Content>>,
-    kernel: Arc<Registered<Kernel<Core>>>,
+    kernel: Arc<Registered<Kernel>>,
 }
 
 impl Reclaim {
@@ -105,24 +108,25 @@ impl Reclaim {
         }
     }
 
-    /// Is a thread at letting inodes go?
+    /// Is a thread evicting inodes?
     pub(crate) fn frees_inodes(&self) -> bool {
         let shrinkers = self.shrinkers.get();
         shrinkers.is_some_and(|shrinkers| shrinkers.metadata.is_busy())
     }
 
-    /// Bytes, of everything that can go.
+    /// Bytes of everything that can be evicted.
     pub(crate) fn limit(&self) -> u64 {
         self.limit.load(Relaxed)
     }
 
-    /// Inodes that there can be with their names, and as much room for content.
+    /// The number of inodes that fit with their names, and as much content.
     pub(crate) fn inodes_max(&self) -> u64 {
         self.limit() / 2 / (INODE_BYTES + NAME_BYTES)
     }
 }
 
-/// How far did a counter go up, from one multiple of a power of two to another? That is the first that is no less than `step`.
+/// The increase of a counter between multiples of a power of two, the first that is no less than
+/// `step`.
 fn passed(before: i64, now: i64, step: u64) -> u64 {
     let shift = step.max(1).next_power_of_two().trailing_zeros();
     let steps = (now >> shift).saturating_sub(before >> shift);
@@ -130,7 +134,7 @@ fn passed(before: i64, now: i64, step: u64) -> u64 {
 }
 
 impl Core {
-    /// Takes part in the memory that it was made with: what it holds counts, and is freed when it is too much.
+    /// Joins the memory that it was made with: what it holds counts, and is freed on demand.
     pub(crate) fn join_memory(self: &Arc<Self>) {
         let memory = &self.reclaim.memory;
         let all = memory.shrinkers();
@@ -145,13 +149,13 @@ impl Core {
         memory.join(Arc::downgrade(self) as Weak<dyn Member>);
     }
 
-    /// What inodes take in memory, about.
+    /// About the memory of inodes.
     fn inode_bytes(&self) -> u64 {
         let each = ALONE_BYTES + self.reclaim.extension_sizes.mean().unwrap_or(0);
         self.index.len() * each + self.index.node_bytes()
     }
 
-    /// What names take in memory, about.
+    /// About the memory of names.
     pub(crate) fn name_bytes(&self) -> u64 {
         u64::try_from(self.names.sum()).unwrap_or(0) * name_bytes(&self.reclaim.name_sizes)
     }
@@ -160,21 +164,36 @@ impl Core {
         self.inode_bytes() + self.name_bytes()
     }
 
-    /// What inodes and names may take: their part, and what content leaves.
+    /// The limit of inodes and names: their share, and what content leaves.
     fn metadata_max(&self) -> u64 {
         let (whole, balance) = (self.reclaim.limit(), &self.reclaim.balance);
         let left = whole.saturating_sub(self.cache.bytes());
         balance.metadata(whole).max(left)
     }
 
-    /// What content may take: its part, and what inodes and names leave.
+    /// The limit of content: its share, and what inodes and names leave.
     fn content_max(&self) -> u64 {
         let (whole, balance) = (self.reclaim.limit(), &self.reclaim.balance);
         whole - balance.metadata(whole).min(self.metadata_bytes())
     }
 
-    /// Looks which of the two had better have more.
-    fn weigh_sides(&self) {
+    /// The number of inodes that may still be read ahead. 0 while inodes are being evicted.
+    pub(crate) fn prefetch_room(&self) -> usize {
+        if self.reclaim.frees_inodes() {
+            return 0;
+        }
+        let share = self.reclaim.limit() / 2 / READAHEAD_PART / INODE_BYTES;
+        let is_scarce = self.metadata_bytes() > self.metadata_max() / 4 * 3;
+        let most = if is_scarce { share / 2 } else { share }.max(READAHEAD_LEAST);
+        let unmet = self.readahead.issued.sum()
+            - self.reclaim.epochs.first_uses.sum()
+            - self.readahead.wasted.sum();
+        let room = most.saturating_sub(u64::try_from(unmet).unwrap_or(0));
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
+    /// Updates the shares by the refaults.
+    fn balance_sides(&self) {
         let refaults = |ghosts: &Ghosts| u64::try_from(ghosts.refaults.sum()).unwrap_or(0);
         let reclaim = &self.reclaim;
         let metadata = Side {
@@ -185,7 +204,7 @@ impl Core {
             held: self.cache.bytes(),
             refaults: refaults(&reclaim.content_ghosts),
         };
-        reclaim.balance.weigh(metadata, content);
+        reclaim.balance.update(metadata, content);
     }
 }
 

@@ -1,19 +1,20 @@
-//! How large names are, and what inodes have beside themselves, of those that came into memory.
+//! The sizes of names and of inode extensions that were loaded.
 //!
-//! Both go many at a time, without a look at each: so what is in memory is taken to be as large as what came, on the mean.
+//! Both are freed in batches, without a look at each. So those in memory are assumed to have the
+//! mean size of all that were loaded.
 
 use holdfast_sync::ShardedCounter;
 
 use super::NAME_BYTES;
 
-/// What precedes a name's bytes in its own piece of memory.
+/// The header of a name's allocation.
 const HEAD: u64 = 24;
-/// Allocators hand out such pieces by so many bytes.
+/// Allocators round sizes up to multiples of this.
 const GRAIN: u64 = 16;
-/// What a name takes beside that: its places in the listing and in the table, with room for others.
+/// The slots of a name in the listing and in the table, with spare ones.
 const PLACES: u64 = 32;
 
-/// Things that came, and their bytes.
+/// The number of objects, and their bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
     things: ShardedCounter,
@@ -21,7 +22,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// So many came, of so many bytes in all.
+    /// Counts `things` objects of `bytes` bytes together.
     #[inline]
     pub(crate) fn came(&self, things: usize, bytes: usize) {
         self.things.add(things as i64);
@@ -30,14 +31,14 @@ impl Sizes {
         }
     }
 
-    /// Bytes of one; none if none came.
+    /// The mean size; `None` without objects.
     pub(super) fn mean(&self) -> Option<u64> {
         let sum = |counter: &ShardedCounter| u64::try_from(counter.sum()).unwrap_or(0);
         sum(&self.bytes).checked_div(sum(&self.things))
     }
 }
 
-/// What a name takes in memory, in bytes, where names have so many.
+/// Memory of a name, with names of these sizes.
 pub(super) fn name_bytes(names: &Sizes) -> u64 {
     names.mean().map_or(NAME_BYTES, |bytes| {
         (HEAD + bytes).next_multiple_of(GRAIN) + PLACES

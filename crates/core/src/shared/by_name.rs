@@ -1,4 +1,4 @@
-//! Inodes that are asked for by their names, alone or many at once.
+//! Inodes that are loaded by name, alone or in batches.
 
 use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
@@ -14,14 +14,14 @@ use crate::node::Node;
 use crate::store::InodeRecord;
 use crate::types::{Errno, FileType, Ino, Result};
 
-/// How often a name is asked for again that leads elsewhere each time.
-const AGAIN_MAX: u32 = 16;
+/// How often a lookup is repeated if the name leads to another inode each time.
+const RETRIES_MAX: u32 = 16;
 
 impl Core {
-    /// The inode of a name of a directory that is fresh.
+    /// Looks a name up in a directory that is fresh.
     ///
     /// # Errors
-    /// `ENOENT`, what the store answers.
+    /// `ENOENT`, errors of the store.
     pub(crate) fn child_of_shared(
         &self,
         shared: SharedStore<'_>,
@@ -32,27 +32,28 @@ impl Core {
         self.alive()?;
         if shared.coherence.asks_each(shared.now()) && !body.names.is_dead() {
             let found = self.ask_by_name(shared, dir, name)?;
-            return found.ok_or_else(|| self.absent());
+            return found.ok_or_else(|| self.no_entry());
         }
         if !self.has_names(shared, dir, body) && self.is_to_list(shared, dir) {
-            // What cannot be listed can be searched all the same.
+            // A directory that cannot be listed can still be searched.
             let _ = self.names_as_they_are(dir, body);
         }
         if !self.has_names(shared, dir, body) {
             let found = self.ask_by_name(shared, dir, name)?;
-            return found.ok_or_else(|| self.absent());
+            return found.ok_or_else(|| self.no_entry());
         }
-        let entry = body.names.find_in_catalog(name);
-        let entry = entry.ok_or_else(|| self.absent())?;
+        let entry = body.names.find_cached(name);
+        let entry = entry.ok_or_else(|| self.no_entry())?;
         let node = self.named_in_shared(shared, dir, body, name, entry)?;
         if node.ino() == entry.ino && node.inode().meta().home.1 == 0 {
-            // Loaded by number: only now it is known under which name.
+            // The inode was loaded by number: only now its name is known.
             node.inode().write().home = (dir.ino(), entry.cookie);
         }
         Ok(node)
     }
 
-    /// The inode that a listed name leads to, loaded or asked for again if need be; others may come along.
+    /// The inode of a listed name, loaded or revalidated if necessary; others may be loaded with
+    /// it.
     fn named_in_shared(
         &self,
         shared: SharedStore<'_>,
@@ -62,9 +63,9 @@ impl Core {
         entry: Entry,
     ) -> Result<Node> {
         if !shared.is_known_by(entry.ino, dir.ino(), name) {
-            // The number may be another's, which was told by another name since this one was listed.
+            // The number may have been reused: another name had it since this one was listed.
             let found = self.ask_by_name(shared, dir, name)?;
-            return found.ok_or_else(|| self.absent());
+            return found.ok_or_else(|| self.no_entry());
         }
         if self.is_there(entry.ino)
             && let Some(node) = self.node_in_memory(entry.ino)?
@@ -75,22 +76,23 @@ impl Core {
         if let Some(node) = self.load_window(dir, body, name, entry) {
             return Ok(node);
         }
-        // It may lead elsewhere by now: then the times of the directory tell, the next time that they are asked for.
+        // The name may lead elsewhere by now. The directory's times show that at its next
+        // revalidation.
         let found = self.ask_by_name(shared, dir, name)?;
-        found.ok_or_else(|| self.absent())
+        found.ok_or_else(|| self.no_entry())
     }
 
-    /// Asks the store for one name, and brings what it leads to into memory. `None`: there is no such name.
+    /// Asks the store for one name, and loads its inode. `None`: the name does not exist.
     ///
     /// # Errors
-    /// What the store answers.
+    /// Those of the store.
     pub(crate) fn ask_by_name(
         &self,
         shared: SharedStore<'_>,
         dir: &Inode,
         name: &[u8],
     ) -> Result<Option<Node>> {
-        let mut again = 0;
+        let mut retries = 0;
         loop {
             let evictions = self.evictions.snapshot();
             let at = shared.ask(dir.ino());
@@ -106,10 +108,11 @@ impl Core {
             }
             if let Some(node) = self.node_in_memory(record.ino)? {
                 match self.date(shared, node.inode(), &record, at, false) {
-                    Err(Errno::ESTALE) if again < AGAIN_MAX => {
-                        again += 1;
+                    Err(Errno::ESTALE) if retries < RETRIES_MAX => {
+                        retries += 1;
                         if !self.is_same(node.inode(), &record) {
-                            // The name leads to another inode, which has the number of one that is gone.
+                            // The name leads to another inode, which reuses the number of a freed
+                            // one.
                             shared.is_another(record.ino);
                         }
                         continue;
@@ -118,7 +121,7 @@ impl Core {
                 }
                 return Ok(Some(node));
             }
-            let taken = self.take_in_told(&record, Evictions::of(&evictions, record.ino));
+            let taken = self.take_in(&record, Evictions::of(&evictions, record.ino), false);
             match taken {
                 Ok(Some((node, made))) => {
                     self.date(shared, node.inode(), &record, at, made)?;
@@ -127,21 +130,21 @@ impl Core {
                     }
                     return Ok(Some(node));
                 }
-                // It ended meanwhile.
+                // It was evicted meanwhile.
                 Ok(None) => {}
                 Err(error) => {
                     self.let_go_unless_known(record.ino);
-                    if error != Errno::ESTALE || again == AGAIN_MAX {
+                    if error != Errno::ESTALE || retries == RETRIES_MAX {
                         return Err(error);
                     }
-                    // It was replaced between two questions.
-                    again += 1;
+                    // The name was replaced between the two requests.
+                    retries += 1;
                 }
             }
         }
     }
 
-    /// Can a record be of this inode? A link with another target is another link.
+    /// Can a record belong to this inode? A symbolic link with another target is another inode.
     fn is_same(&self, inode: &Inode, record: &InodeRecord) -> bool {
         if record.kind != inode.kind() {
             return false;
@@ -155,20 +158,21 @@ impl Core {
                 })
     }
 
-    /// Brings the inodes of some names of a listing into memory, and asks for those again of which the store's answer does not
-    /// hold any more, as far as that goes.
+    /// Loads the inodes of some names of a listing, and revalidates those with an expired answer,
+    /// as far as that succeeds.
     pub(crate) fn look_up_together(&self, dir: &Inode, wanted: &[(Box<[u8]>, Ino)]) {
         if wanted.len() > 1 {
-            // A caller that needs one of which this fails learns why.
+            // A caller that needs one of these inodes gets the error from its own request.
             let _ = self.look_up_some(dir, wanted, Asked::ForAll);
         }
     }
 
-    /// The same for inodes of these numbers, which ascend, before anybody but a caller of `wanted` asks for them. Was that one told of?
+    /// Loads the inodes with these numbers, which ascend, before callers other than that of
+    /// `wanted` ask for them. Returns whether the answer contained `wanted`.
     ///
     /// # Errors
-    /// What the store answers.
-    pub(crate) fn look_up_ahead(
+    /// Those of the store.
+    pub(crate) fn prefetch_names(
         &self,
         dir: &Inode,
         body: &DirectoryBody,
@@ -183,11 +187,12 @@ impl Core {
                 .take(inos.len())
                 .collect()
         };
-        let told = self.look_up_some(dir, &names, Asked::For(wanted))?;
-        Ok(wanted.is_some_and(|ino| told.contains(&ino)))
+        let found_inos = self.look_up_some(dir, &names, Asked::For(wanted))?;
+        Ok(wanted.is_some_and(|ino| found_inos.contains(&ino)))
     }
 
-    /// Asks for names, and takes in what is told of them. Those inodes are then in memory that are returned, as they were told.
+    /// Looks names up and loads their inodes. Returns the inodes that are now in memory as the
+    /// store returned them.
     fn look_up_some(
         &self,
         dir: &Inode,
@@ -221,7 +226,7 @@ impl Core {
         at: Instant,
         asked: Asked,
     ) -> Vec<Ino> {
-        let mut told = Vec::with_capacity(records.len());
+        let mut found_inos = Vec::with_capacity(records.len());
         let missing = |record: &&InodeRecord| !self.has_inode(record.ino);
         let missing: Vec<InodeRecord> = records.iter().filter(missing).cloned().collect();
         let made = self.take_in_each(&missing, evictions, asked);
@@ -233,10 +238,10 @@ impl Core {
             let node = Node::new(inode);
             let made = made.binary_search(&record.ino).is_ok();
             if self.date(shared, node.inode(), record, at, made).is_ok() {
-                told.push(record.ino);
+                found_inos.push(record.ino);
             }
             self.put(node);
         }
-        told
+        found_inos
     }
 }

@@ -1,22 +1,27 @@
-//! What others change below: of stores that number their inodes themselves ([`store::Shared`]), and may answer for a time only.
+//! Stores that others change ([`store::Shared`]): they number their inodes themselves, and their
+//! answers may expire.
 //!
-//! Before what is in memory of an inode is used, it is [made fresh](Core::refresh): if the store was asked longer ago than its
-//! answer holds, it is asked again, and what does not stand any more goes. Names stand while the times of their directory
-//! do, and are read again else (`names.rs`). Inodes are asked for by their names (`by_name.rs`), and directories that a walk comes to next are read together (`walk.rs`).
+//! Before cached data of an inode is used, the inode is [made fresh](Core::refresh): if the answer
+//! has expired, the store is asked again, and invalid data is dropped. Names of a directory are
+//! valid while its times are unchanged, and are read again otherwise (`names.rs`). Inodes are
+//! loaded by name (`by_name.rs`), and the directories that a walk visits next are read together
+//! (`walk.rs`).
 //!
-//! When the store was asked is kept [beside](Coherence) the inodes: those of other stores pay nothing for it. Over a store with answers that hold
-//! for a time no directory is [whole](crate::directory::Place::Whole) and no read a plain one, so the paths
-//! without locks give up by themselves.
+//! The times of requests are kept [beside](Coherence) the inodes, so inodes of other stores do not
+//! pay for them. Over a store with answers that expire, no directory is
+//! [whole](crate::directory::Residency::Whole) and no read takes the fast path, so the lock-free
+//! paths fall back by themselves.
 //!
-//! *Invariant.* What is answered was so when the store was last asked, or later, and `now - asked < valid`. So answers are taken in
-//! in the order of their questions: under the lock of a shard, which is not held while the store is asked.
+//! *Invariant.* A cached answer was true when the store was last asked, or later, and `now - asked
+//! < valid`. So answers are applied in the order of their requests, under the lock of a shard. The
+//! lock is not held during a request.
 
-mod again;
 mod by_name;
 mod bypass;
 mod names;
 mod no_size;
-mod told;
+mod notified;
+mod revalidate;
 mod walk;
 
 use holdfast_cache::{Pages, PagesLock};
@@ -26,21 +31,22 @@ use std::time::Instant;
 
 use crate::coherence::{Coherence, Standing};
 use crate::file_system::Core;
-use crate::inode::{ExtraAttrs, Inode, Numbered as _};
-use crate::load::parts;
+use crate::inode::{ExtraAttrs, Inode, Meta, Numbered as _};
+use crate::load::{meta_of, parts};
 use crate::store::{self, InodeRecord, StoredSpace, Version};
-use crate::types::{Caller, Errno, FileFlags, FileType, Ino, Result};
+use crate::types::{Caller, Errno, FileType, Ino, Result};
 
-/// Which side asks the store for an inode.
+/// The origin of a request for an inode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asks {
-    /// A front end, which is told the attributes.
+    /// A front end, which gets the attributes.
     HotAttrs,
-    /// This side alone: a front end that keeps attributes learns of a change only if it is told.
+    /// The core itself: a front end that caches attributes learns of a change only by a
+    /// notification.
     Core,
 }
 
-/// A store that numbers its inodes, and what is known of when it was asked.
+/// A store that numbers its inodes, and the times of the requests to it.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedStore<'c> {
     pub(crate) coherence: &'c Coherence,
@@ -55,21 +61,22 @@ impl<'c> Deref for SharedStore<'c> {
     }
 }
 
-/// So often what names led to may have gone before it is used.
+/// How often an operation is repeated because an inode that it looked up has gone.
 const ROUNDS: u32 = 16;
 
 impl SharedStore<'_> {
-    /// An inode, or what is in a directory, is about to be asked for: the date of the answer.
+    /// Prepares a request for an inode or the names of a directory; returns the time of the
+    /// request.
     pub(crate) fn ask(&self, ino: Ino) -> Instant {
         self.store.listen(ino);
         self.store.now()
     }
 
-    /// How far an answer stands that was asked for then.
+    /// How long an answer to a request made at `at` stays valid.
     pub(crate) fn standing(&self, record: &InodeRecord, at: Instant) -> Standing {
         Standing {
             settled: self.store.is_settled(record, at),
-            heard: self.store.hears_of(record, at),
+            notified: self.store.hears_of(record, at),
         }
     }
 }
@@ -82,10 +89,10 @@ impl Core {
         Some(SharedStore { coherence, store })
     }
 
-    /// Makes sure that what is in memory of an inode is not older than the store allows.
+    /// Makes sure that the cached data of an inode has not expired.
     ///
     /// # Errors
-    /// `ESTALE`: there is no such inode any more. What the store answers.
+    /// `ESTALE`: the inode does not exist any more. Errors of the store.
     #[inline]
     pub(crate) fn refresh(&self, inode: &Inode) -> Result<()> {
         match &self.coherence {
@@ -106,14 +113,15 @@ impl Core {
         {
             return Ok(());
         }
-        self.ask_again(shared, inode, Asks::HotAttrs).map(drop)
+        self.ask_for_attributes(shared, inode, Asks::HotAttrs)
+            .map(drop)
     }
 
-    /// Asks the store for an inode. Has it changed since it was asked for last?
+    /// Asks the store for an inode. Returns whether it has changed since the last request.
     ///
     /// # Errors
-    /// `ESTALE`: there is no such inode any more. What the store answers.
-    pub(super) fn ask_again(
+    /// `ESTALE`: the inode does not exist any more. Errors of the store.
+    pub(super) fn ask_for_attributes(
         &self,
         shared: SharedStore<'_>,
         inode: &Inode,
@@ -124,10 +132,10 @@ impl Core {
         self.renew(shared, inode, (&record, at), asks)
     }
 
-    /// What the store has of an inode now.
+    /// The current record of an inode.
     ///
     /// # Errors
-    /// `ESTALE`: there is no such inode. What the store answers.
+    /// `ESTALE`: there is no such inode. Errors of the store.
     pub(crate) fn ask_for_record(&self, ino: Ino) -> Result<InodeRecord> {
         let mut found = Vec::with_capacity(1);
         self.store.load_inodes(&[ino], &mut found)?;
@@ -135,13 +143,13 @@ impl Core {
         record.ok_or_else(|| self.or_gone(Errno::ESTALE))
     }
 
-    /// Does what begins with names that are looked up: again, if what they led to has gone by the time that it is used, since the names may lead
-    /// to others.
+    /// Runs an operation that begins with lookups. If an inode that it found has gone meanwhile,
+    /// the operation is repeated, since the names may lead to other inodes.
     ///
     /// # Errors
-    /// What `act` answers.
+    /// Those of `act`.
     #[inline]
-    pub(crate) fn again_if_gone<R>(&self, mut act: impl FnMut() -> Result<R>) -> Result<R> {
+    pub(crate) fn retry_if_stale<R>(&self, mut act: impl FnMut() -> Result<R>) -> Result<R> {
         let mut done = act();
         if self.coherence.as_ref().is_some_and(|it| it.is_dated()) {
             for _ in 0..ROUNDS {
@@ -154,9 +162,9 @@ impl Core {
         done
     }
 
-    /// An answer of the store about an inode that it told of. It may say that the inode has gone: then names lead to others
-    /// than those in memory, and for a while the store is asked for
-    /// [each](Coherence::asks_each).
+    /// Passes on the store's error for an inode that it had returned before. If it says that the
+    /// inode has gone, cached names may be wrong, and for a while [each](Coherence::asks_each)
+    /// lookup asks the store.
     #[cold]
     pub(crate) fn or_gone(&self, error: Errno) -> Errno {
         if error == Errno::ESTALE
@@ -167,7 +175,7 @@ impl Core {
         error
     }
 
-    /// Is an inode in memory, and need the store not be asked for it?
+    /// Is an inode in memory and fresh?
     pub(crate) fn is_there(&self, ino: Ino) -> bool {
         self.has_inode(ino)
             && self.shared().is_none_or(|shared| {
@@ -176,10 +184,11 @@ impl Core {
             })
     }
 
-    /// An inode that the store told of is in memory: `made`, made known with this very record, else perhaps with an older one.
+    /// Applies a record to an inode in memory. `made`: the inode was just created from this very
+    /// record.
     ///
     /// # Errors
-    /// As [`renew`](Self::renew).
+    /// Those of [`renew`](Self::renew).
     pub(crate) fn date(
         &self,
         shared: SharedStore<'_>,
@@ -203,10 +212,11 @@ impl Core {
         Ok(())
     }
 
-    /// Takes in what the store told of an inode that is in memory, asked at this time. Has it changed?
+    /// Applies a record, requested at this time, to an inode in memory. Returns whether the inode
+    /// has changed.
     ///
     /// # Errors
-    /// `ESTALE`: it is another inode by now. What the store answers.
+    /// `ESTALE`: the number means another inode by now. Errors of the store.
     fn renew(
         &self,
         shared: SharedStore<'_>,
@@ -225,15 +235,16 @@ impl Core {
         };
         let (was_known, is_news);
         {
-            // First: while another thread has them the store may be asked.
+            // The pages are locked before the order lock: a holder of the page lock may ask the
+            // store.
             let mut pages = inode.regular().ok().map(Pages::lock);
             let Some(_order) = shared.coherence.in_order(record.ino, at) else {
                 return Ok(false);
             };
             let checked = shared.coherence.checked(record.ino);
-            // A kernel that writes a file itself keeps nothing of it.
+            // A kernel that writes a file directly keeps nothing of it.
             was_known = checked.at.is_some() && !checked.is_bypassed();
-            is_news = shared.coherence.is_told() && !checked.is_in_doubt();
+            is_news = shared.coherence.is_notifying() && !checked.is_invalidated();
             if let Some(pages) = &mut pages
                 && !same
             {
@@ -247,16 +258,17 @@ impl Core {
         let shows =
             asks == Asks::HotAttrs && !is_news && (was.size, was.mtime) != (is.size, is.mtime);
         if changed && !shows && record.kind == FileType::Regular {
-            // A kernel may have what it read past memory, and cannot tell by the attributes, or believes those that it has for long since it
-            // would be told. Where it can tell soon it is not told: it would not believe those that it has asked for meanwhile, the
-            // length among them.
+            // The kernel may have cached pages. It must be notified if the attributes do not show
+            // the change, or if it keeps its attributes for long because it expects notifications.
+            // Where it notices by the attributes, it is not notified: it would drop attributes that
+            // it has requested meanwhile, the size among them.
             self.notify_inode(&Caller::root(), record.ino, true);
         }
-        // An answer that was not settled may stand: then only the content is in doubt.
+        // After an unsettled answer the version may be equal: then only the content is in doubt.
         Ok(was_known && was != is)
     }
 
-    /// Of a file's content, which is locked, nothing is known any more but the space that it takes.
+    /// Drops the content of a file, which is locked, except for the number of its blocks.
     pub(crate) fn forget_content(
         &self,
         inode: &Inode,
@@ -269,7 +281,7 @@ impl Core {
         pages.clear(self.loaded());
     }
 
-    /// What few inodes have, of an inode that may have changed. `None`: it has nothing of that, and had nothing.
+    /// The extra attributes of an inode that may have changed. `None`: it has none, and had none.
     pub(crate) fn renewed_rare(
         &self,
         inode: &Inode,
@@ -286,14 +298,15 @@ impl Core {
         }
         let rest = rests.pop().unwrap_or_default();
         if record.kind == FileType::Symlink && rest.target.as_deref() != inode.target() {
-            // A target never changes: it is another link.
+            // The target of a link never changes: it is another link.
             return Err(Errno::ESTALE);
         }
         let (_, extra_attrs) = parts(record, rest)?;
         Ok(Some(extra_attrs.unwrap_or_default()))
     }
 
-    /// Makes the attributes of an inode those of its record, and what few inodes have, if that may have changed. The caller has a use of it.
+    /// Sets the attributes of an inode to those of its record, and its extra attributes if given.
+    /// The caller references the inode.
     pub(crate) fn renew_meta(
         &self,
         inode: &Inode,
@@ -304,7 +317,8 @@ impl Core {
             body.parent.store(record.parent.0, Ordering::Relaxed);
         }
         let mut meta = inode.write();
-        // An inode without names is doomed, and only such a one (it is in use, so it does not end here).
+        // An inode is marked freeing exactly while it has no name. It is referenced, so it is not
+        // evicted here.
         match (meta.nlink, record.nlink) {
             (1.., 0) => drop(inode.mark_freeing()),
             (0, 1..) => {
@@ -315,18 +329,18 @@ impl Core {
             }
             _ => {}
         }
-        (meta.perm, meta.nlink) = (record.perm, record.nlink);
-        (meta.uid, meta.gid) = (record.uid, record.gid);
-        (meta.atime, meta.mtime) = (record.atime, record.mtime);
-        (meta.ctime, meta.btime) = (record.ctime, record.btime);
-        meta.size = record.size;
-        meta.flags = record.flags & FileFlags::all();
+        *meta = Meta {
+            linkable: meta.linkable,
+            home: meta.home,
+            ..meta_of(record)
+        };
         if let Some(extra_attrs) = extra_attrs {
             *meta.extra_attrs() = *extra_attrs;
         }
     }
 
-    /// An inode has been buried: the store need not know it any more unless it is used by number. The number is locked.
+    /// An inode has been evicted: the store may forget it unless it is referenced by number. The
+    /// number is locked.
     pub(crate) fn let_go(&self, ino: Ino, is_used: bool) {
         if let Some(shared) = self.shared() {
             shared.coherence.forget(ino);
@@ -336,20 +350,21 @@ impl Core {
         }
     }
 
-    /// The store told of an inode that may not have come into memory, or the last use by number of one was given back: if nobody knows it,
-    /// the store need not either.
+    /// The store returned an inode that may not have been loaded, or its last reference by number
+    /// was dropped. If there is no reference left, the store may forget it too.
     pub(crate) fn let_go_unless_known(&self, ino: Ino) {
         let Some(shared) = self.shared() else { return };
         let mut evictions = self.evictions.lock(ino);
         if !self.has_inode(ino) && !evictions.is_used(ino) {
-            // What was asked for before begins anew: the store may have forgotten it by now.
+            // An earlier answer about this number becomes invalid: the store may have forgotten the
+            // inode by now.
             evictions.count_up();
             shared.forgotten(ino);
         }
     }
 }
 
-/// What tells whether an inode in memory is as the store has it.
+/// Compares an inode in memory with the store's record.
 pub(crate) fn version(inode: &Inode) -> Version {
     let meta = inode.meta();
     Version {

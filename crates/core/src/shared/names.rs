@@ -1,4 +1,5 @@
-//! Names of directories that others change: read as a whole where they are listed, or where many were asked for one by one.
+//! Names of directories that others change. They are read as a whole when the directory is listed,
+//! or after several single lookups.
 
 use holdfast_sync::epoch;
 use std::collections::HashSet;
@@ -6,20 +7,22 @@ use std::time::Instant;
 
 use super::SharedStore;
 use crate::coherence::{NamesRead, Standing};
-use crate::directory::{Directory, Names, Place};
+use crate::directory::{Directory, Names, Residency};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, NAME_MAX, Result};
 
-/// Names asked for in one run.
+/// Names read in one run.
 const RUN: usize = 4096;
-/// So many names are asked for one by one before a directory is listed, at least.
+/// The minimum of single lookups before a directory is listed.
 const LIST_AFTER: u64 = 3;
-/// Bytes of a directory, as its size tells, for each of which one more is: what a sixteenth of the names takes.
+/// The size of a directory divided by this is the number of single lookups before it is listed:
+/// about a sixteenth of its names.
 const BYTES_A_NAME: u64 = 32 * 16;
 
-/// The names of a directory are asked for: since when, and how often they had been changed through this core.
+/// The start of a reading of a directory's names, and the number of changes through this core until
+/// then.
 #[derive(Clone, Copy)]
 pub(super) struct NamesAsked {
     at: Instant,
@@ -27,7 +30,7 @@ pub(super) struct NamesAsked {
 }
 
 impl NamesAsked {
-    /// From before they are read: a change meanwhile shows later.
+    /// Called before the names are read: a change during the reading shows later.
     pub(super) fn now(shared: SharedStore<'_>, dir: Ino) -> Self {
         Self {
             at: shared.ask(dir),
@@ -37,7 +40,7 @@ impl NamesAsked {
 }
 
 impl Core {
-    /// Are the names in memory those of a directory that is fresh?
+    /// Are the names in memory those of a fresh directory?
     pub(super) fn has_names(
         &self,
         shared: SharedStore<'_>,
@@ -45,8 +48,8 @@ impl Core {
         body: &DirectoryBody,
     ) -> bool {
         match body.names.place() {
-            Place::Whole => true,
-            Place::Dated => {
+            Residency::Whole => true,
+            Residency::Dated => {
                 let meta = dir.meta();
                 let checked = shared.coherence.checked(dir.ino());
                 checked.names.is_some_and(|names| {
@@ -54,20 +57,20 @@ impl Core {
                     names.times == (meta.mtime, meta.ctime) && (names.settled || holds())
                 })
             }
-            Place::Unloaded | Place::Partial => false,
+            Residency::Unloaded | Residency::Partial => false,
         }
     }
 
-    /// One more name is about to be asked for alone: have there been so many that a listing would have told them as soon?
+    /// Counts a single lookup. Would a listing have been as cheap as the lookups so far?
     pub(super) fn is_to_list(&self, shared: SharedStore<'_>, dir: &Inode) -> bool {
         let asked = shared.coherence.count_name(dir.ino());
         u64::from(asked) >= LIST_AFTER.max(dir.size() / BYTES_A_NAME)
     }
 
-    /// Makes sure that all names of a directory are in memory, and not older than the store allows.
+    /// Makes sure that all names of a directory are in memory, and fresh.
     ///
     /// # Errors
-    /// `ESTALE`: there is no such directory any more. What the store answers.
+    /// `ESTALE`: the directory does not exist any more. Errors of the store.
     pub(crate) fn names_as_they_are(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
         let Some(shared) = self.shared() else {
             return Ok(());
@@ -91,35 +94,37 @@ impl Core {
         self.take_in_names(shared, (dir, body), (asked, false), &record, &listed)
     }
 
-    /// Takes in what the store told of a directory and of all its names. `ahead`: nobody waits for them.
+    /// Applies a directory's record and all its names. `ahead`: they were read ahead.
     ///
     /// # Errors
-    /// `ESTALE`: there is no such directory any more, or it was changed through this core meanwhile, and came ahead. `ENOMEM`.
+    /// `ESTALE`: the directory does not exist any more, or it was read ahead and changed through
+    /// this core meanwhile. `ENOMEM`.
     pub(super) fn take_in_names(
         &self,
         shared: SharedStore<'_>,
         (dir, body): (&Inode, &DirectoryBody),
-        (NamesAsked { at, changes }, ahead): (NamesAsked, bool),
+        (NamesAsked { at, changes }, is_prefetch): (NamesAsked, bool),
         record: &InodeRecord,
         listed: &NameRun,
     ) -> Result<()> {
         let coherence = shared.coherence;
         self.date(shared, dir, record, at, false)?;
         let mut names = body.names.write();
-        // One that was changed through this core meanwhile is read again when it is asked for the next time.
+        // A directory that was changed through this core during the reading is read again at its
+        // next use.
         let is_true = coherence.changes(dir.ino()) == changes;
-        if !is_true && ahead {
-            // What is known of the names may be of after that change.
+        if !is_true && is_prefetch {
+            // The names in memory may be newer than this change.
             return Err(Errno::ESTALE);
         }
         self.put_names(shared, (dir.ino(), &body.names), &mut names, listed)?;
         names.become_whole(coherence.is_dated() || !is_true);
-        let Standing { settled, heard } = shared.standing(record, at);
+        let Standing { settled, notified } = shared.standing(record, at);
         let read = NamesRead {
             at,
             times: (record.mtime, record.ctime),
             settled,
-            heard,
+            notified,
         };
         coherence.note_names(dir.ino(), is_true.then_some(read));
         Ok(())
@@ -143,7 +148,8 @@ impl Core {
         }
     }
 
-    /// Makes the names of a directory, which are locked, those that were listed. Names that stay keep their cookies.
+    /// Replaces the names of a directory, which are locked, with a listing. Names that stay keep
+    /// their cookies.
     fn put_names(
         &self,
         shared: SharedStore<'_>,
@@ -151,7 +157,7 @@ impl Core {
         names: &mut Names<'_>,
         listed: &NameRun,
     ) -> Result<()> {
-        // Longer names nobody can ask for.
+        // Longer names cannot be looked up.
         let listed = || listed.iter().filter(|entry| entry.name.len() <= NAME_MAX);
         let there: HashSet<&[u8]> = listed().map(|entry| entry.name).collect();
         let gone: Vec<Box<[u8]>> = {
@@ -162,18 +168,18 @@ impl Core {
         };
         let now = shared.now();
         let before = i64::from(names.len());
-        // What went goes last: a lookup meanwhile finds what moved.
+        // Removed names go last: a concurrent lookup finds names that moved.
         let put = listed().try_for_each(|entry| {
             let old = names.get(entry.name);
             if old.is_some_and(|old| (old.ino, old.kind) == (entry.ino, entry.kind)) {
                 return Ok(());
             }
             if !shared.is_known_by(entry.ino, dir, entry.name) {
-                shared.coherence.doubt_if_known(entry.ino, now);
+                shared.coherence.invalidate_if_known(entry.ino, now);
             }
             if let Some(old) = old {
-                // The inode lost a name: it may be gone and its number reused.
-                shared.coherence.doubt(old.ino, now);
+                // The inode lost a name: it may be freed and its number reused.
+                shared.coherence.invalidate(old.ino, now);
                 names.replace(entry.name, entry.ino, entry.kind);
                 return Ok(());
             }
@@ -183,7 +189,7 @@ impl Core {
         });
         for name in &gone {
             if let Some(old) = names.get(name) {
-                shared.coherence.doubt(old.ino, now);
+                shared.coherence.invalidate(old.ino, now);
             }
             names.remove(name);
         }

@@ -1,4 +1,4 @@
-//! Files of which the size tells nothing, as those of procfs: they are read from the store, past memory.
+//! Files with a meaningless size, like those of procfs: they are read from the store, uncached.
 
 use super::SharedStore;
 use crate::FileSystem;
@@ -8,14 +8,15 @@ use crate::open::OpenFile;
 use crate::types::{Errno, FileType, Result};
 
 impl FileSystem {
-    /// May a file have content of which its size tells nothing? Then a front end that keeps content asks for each read of it.
+    /// May a file have content although its size is meaningless? Then a front end that caches
+    /// content forwards each read of it.
     #[must_use]
     pub fn has_no_size(&self, node: &Node) -> bool {
         let shared = self.core.shared();
         shared.is_some_and(|shared| shared.tells_no_size(node))
     }
 
-    /// Is that so of files of any size? Then a front end has to open them to know how they are read.
+    /// May files of any size be like that? Then a front end has to open a file to find out.
     #[must_use]
     pub fn has_no_sizes(&self) -> bool {
         self.core
@@ -31,10 +32,11 @@ impl SharedStore<'_> {
 }
 
 impl Core {
-    /// Reads a file of which the size tells nothing; returns how many bytes. `None`: of this one it does.
+    /// Reads a file with a meaningless size; returns the number of bytes. `None`: the size of this
+    /// file is right.
     ///
     /// # Errors
-    /// `EBADF` if it is not open for reading. What the store answers.
+    /// `EBADF` if it is not open for reading. Errors of the store.
     #[inline]
     pub(crate) fn read_without_size(
         &self,

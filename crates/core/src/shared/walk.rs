@@ -1,4 +1,4 @@
-//! Directories that a walk comes to next, read together: see [`Walks`](crate::readahead::Walks).
+//! Directories that a walk visits next, read together: see [`Walks`](crate::readahead::Walks).
 
 use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
@@ -14,17 +14,19 @@ use crate::readahead::{Millis, WalkAdvice, WalkOrder};
 use crate::store::WholeDirectory;
 use crate::types::{FileType, Ino};
 
-/// Names of a directory that comes along, at most: a larger one has windows of its own.
+/// The most names of a directory that is read with another one: a larger one is read in windows of
+/// its own.
 const NAMES: usize = 1024;
 
-/// A directory in its parent.
+/// The position of a directory in its parent.
 struct Place {
     cookie: u64,
     name: Box<[u8]>,
 }
 
 impl Core {
-    /// The listing of a directory begins: are others likely to be listed next, they are read with it.
+    /// The listing of a directory begins. If others are likely to be listed next, they are read
+    /// with it.
     pub(crate) fn walk_on(&self, dir: &Inode, body: &DirectoryBody) {
         let Some(shared) = self.shared() else { return };
         let coherence = shared.coherence;
@@ -39,7 +41,7 @@ impl Core {
             coherence.walks.met(parent, dir.ino(), Millis::now());
             return;
         }
-        // Of a parent that was not listed nothing is known.
+        // If the parent was not listed, its other directories are unknown.
         let Some(parent) = self.index.get(parent.0).map(Node::new) else {
             return;
         };
@@ -64,7 +66,7 @@ impl Core {
         walks.came(parent.ino(), came, Millis::now());
     }
 
-    /// Where a directory is in its parent, of which the names are fresh.
+    /// The position of a directory in its parent, if the names of the parent are fresh.
     fn place_in(
         &self,
         shared: SharedStore<'_>,
@@ -85,7 +87,7 @@ impl Core {
         let guard = epoch::pin();
         let names = |after| siblings.names.after(after, &guard);
         let known = names(cookie.saturating_sub(1)).next().and_then(place);
-        // A kernel that had it from a listing asks by number: nothing says which name that was.
+        // After a listing a kernel asks by number, so the name is unknown.
         known.or_else(|| names(0).find_map(place))
     }
 
@@ -121,7 +123,8 @@ impl Core {
             .collect()
     }
 
-    /// Reads a directory with others of its parent. Tells which of these came.
+    /// Reads a directory with others of its parent. Returns those of the others that are in memory
+    /// afterwards.
     fn read_with(
         &self,
         shared: SharedStore<'_>,
@@ -130,7 +133,7 @@ impl Core {
         next: Vec<(Box<[u8]>, Ino)>,
         inodes: bool,
     ) -> Vec<Ino> {
-        let room = self.room_ahead();
+        let room = self.prefetch_room();
         if next.is_empty() || room == 0 {
             return Vec::new();
         }
@@ -161,7 +164,8 @@ impl Core {
         came.into_iter().filter(|ino| *ino != dir.ino()).collect()
     }
 
-    /// Reads these directories in one call of the store. Tells which of them are in memory then.
+    /// Reads these directories in one call of the store. Returns those that are in memory
+    /// afterwards.
     fn read_together(
         &self,
         shared: SharedStore<'_>,
@@ -175,18 +179,18 @@ impl Core {
             .collect();
         let (evictions, at) = (self.evictions.snapshot(), shared.now());
         let inos: Vec<Ino> = asked.iter().map(|(ino, _)| *ino).collect();
-        let told = shared.read_directories(&inos, most, inodes);
-        let mut came = Vec::with_capacity(told.len());
-        for ((dir, told), (ino, asked)) in dirs.iter().zip(told).zip(asked) {
-            // What failed here is told to those that ask for this one.
-            let (Some(told), Ok(body)) = (told, dir.directory()) else {
+        let answer = shared.read_directories(&inos, most, inodes);
+        let mut came = Vec::with_capacity(answer.len());
+        for ((dir, answer), (ino, asked)) in dirs.iter().zip(answer).zip(asked) {
+            // A caller that asks for a failed directory gets the error from its own request.
+            let (Some(answer), Ok(body)) = (answer, dir.directory()) else {
                 continue;
             };
             let WholeDirectory {
                 record,
                 names,
                 mut inodes,
-            } = told;
+            } = answer;
             if record.ino != ino {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! How a store is changed; of the two ways the one behind: memory first, the store after it.
+//! The two ways of changing a store, and the write-behind way: memory first, the store after it.
 
 use std::sync::Arc;
 
@@ -8,56 +8,62 @@ use crate::types::{Ino, Result};
 /// How a store is changed.
 #[derive(Clone)]
 pub enum Writes {
-    /// Nobody else changes it: the core reserves, changes memory, and hands over what it did.
+    /// The core is the only writer: it reserves, changes memory, and then hands the changes over.
     Behind(Arc<dyn Behind>),
-    /// Others change it as well: it is asked first, and asking is doing.
+    /// Other processes change the store too: the core asks it for the operation, and memory
+    /// follows.
     Through(Arc<dyn Through>),
 }
 
-/// The point in a store's order of changes up to which a [`Store::commit`](super::Store::commit) makes things durable.
+/// A point in a store's order of changes: [`Store::commit`](super::Store::commit) makes all up to
+/// it durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lsn(pub u64);
 
 /// A store that is written behind.
 ///
-/// *Invariant.* Between [`reserve`](Self::reserve) and [`apply`](Self::apply) nothing has to be asked any more: what was
-/// reserved for cannot be refused for want of anything. So memory may be changed between the two.
+/// *Invariant.* [`apply`](Self::apply) of changes that [`reserve`](Self::reserve) covered cannot
+/// fail for want of space or memory. So the core changes memory between the two calls.
 pub trait Behind: Send + Sync + 'static {
-    /// Keeps room for all that an operation may need, all or nothing, before anything is changed. May wait: a
-    /// store that would have room after a commit makes one first. The caller puts it into a
-    /// [`Reservation`](super::Reservation), or hands it to [`apply`](Self::apply) or [`give_back`](Self::give_back).
+    /// Reserves what an operation may need, all or nothing, before anything is changed. It may
+    /// block in a commit that frees space. The caller keeps the grant in a
+    /// [`Reservation`](super::Reservation), or passes it to [`apply`](Self::apply) or
+    /// [`give_back`](Self::give_back).
     ///
     /// # Errors
-    /// `ENOSPC`, `EDQUOT`, `ENOMEM`: there is no room, and nothing was reserved. `EROFS`, `EIO`: nothing can be
-    /// changed any more.
+    /// `ENOSPC`, `EDQUOT`, `ENOMEM`: there is no room, and nothing was reserved. `EROFS`, `EIO`:
+    /// the store accepts no changes.
     fn reserve(&self, intent: &Intent) -> Result<Grant>;
 
-    /// As [`reserve`](Self::reserve), but never waits: `None` where room would have to be made first.
+    /// Like [`reserve`](Self::reserve), but never blocks: `None` if room would have to be made
+    /// first.
     fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
         self.reserve(intent).ok()
     }
 
-    /// Takes back what was reserved and is not used.
+    /// Returns an unused grant.
     fn give_back(&self, held: Grant);
 
-    /// Takes back space that was used: of pages, inodes and names that went.
+    /// Frees space that was in use: of pages, inodes and names that were removed.
     fn release(&self, space: Space);
 
-    /// Accepts one operation's changes, in order, and uses what was reserved for them. Durable only after a
-    /// [`Store::commit`](super::Store::commit).
+    /// Accepts the changes of one operation, in order, and uses their reservation. They are durable
+    /// after a [`Store::commit`](super::Store::commit).
     ///
-    /// Behind each batch attributes fit names and bytes, also while other threads change the same inodes: a count of links is that of the
-    /// names that came, and a file gets another size only with a change of its bytes.
+    /// After each batch, attributes agree with names and content, also while other threads change
+    /// the same inodes. `InodeRecord::nlink` equals the number of names entered, and `size` changes
+    /// only with a change of the content.
     ///
     /// # Errors
-    /// `EIO`, if the device failed: nothing of the batch happened, and the core stops writing.
+    /// `EIO` if the device failed: no change of the batch was accepted, and the core stops writing.
     fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Lsn>;
 
-    /// Reserves what a batch needs, as if none of its pages had space, and applies it: for callers that have
-    /// changed nothing yet.
+    /// Reserves for a batch as if none of its pages had space, and applies it. For callers that
+    /// have changed nothing yet.
     ///
     /// # Errors
-    /// Those of [`reserve`](Self::reserve) and [`apply`](Self::apply); nothing of the batch happened then.
+    /// Those of [`reserve`](Self::reserve) and [`apply`](Self::apply); no change of the batch was
+    /// accepted.
     fn change(&self, batch: &[Change<'_>]) -> Result<Lsn> {
         let intent = Intent::of(batch);
         let intent = Intent {
@@ -68,7 +74,7 @@ pub trait Behind: Send + Sync + 'static {
         self.apply(&mut self.reserve(&intent)?, batch)
     }
 
-    /// The highest inode number ever used; the core deals numbers above it.
+    /// The highest inode number ever used; the core allocates numbers above it.
     ///
     /// # Errors
     /// `EIO` or `EUCLEAN` when it cannot be read.

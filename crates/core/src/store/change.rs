@@ -1,46 +1,46 @@
-//! What an operation changes, in the core's words: a batch of these is one operation.
+//! The typed changes of which a batch, one operation, consists.
 
 use super::InodeRecord;
 use crate::types::{FileType, Ino};
 
-/// One typed change. A batch of them is one operation.
+/// One typed change. A batch of changes is one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// A new inode; a symbolic link brings its target.
+    /// A new inode; a symbolic link has its target here.
     Create {
         /// All its attributes.
         inode: InodeRecord,
         /// The target of a symbolic link.
         target: Option<&'a [u8]>,
     },
-    /// These are an inode's attributes from now on.
+    /// Replaces the attributes of an inode.
     Attributes {
         /// All of them.
         inode: InodeRecord,
     },
-    /// A name appears.
+    /// Adds a name to a directory.
     Enter {
-        /// In this directory.
+        /// The directory.
         dir: Ino,
         /// The name.
         name: &'a [u8],
-        /// Its position.
+        /// Its cookie.
         cookie: u64,
         /// Its inode.
         ino: Ino,
         /// That inode's type.
         kind: FileType,
     },
-    /// A name disappears.
+    /// Removes a name from a directory.
     Leave {
-        /// From this directory.
+        /// The directory.
         dir: Ino,
         /// The name.
         name: &'a [u8],
-        /// The position it had.
+        /// The cookie that it had.
         cookie: u64,
     },
-    /// Bytes of a regular file.
+    /// Writes bytes to a regular file.
     Write {
         /// The file.
         ino: Ino,
@@ -49,14 +49,14 @@ pub enum Change<'a> {
         /// The bytes.
         data: &'a [u8],
     },
-    /// A new length: what lies beyond is gone, what is new reads as zeros.
+    /// Sets the size of a file: what is beyond it is freed, new bytes read as zeros.
     Truncate {
         /// The file.
         ino: Ino,
         /// Its length.
         size: u64,
     },
-    /// A range becomes a hole, or (`keep`) zeros that keep their space.
+    /// Makes a range a hole, or (`keep`) zeros that keep their space.
     Zero {
         /// The file.
         ino: Ino,
@@ -64,10 +64,10 @@ pub enum Change<'a> {
         offset: u64,
         /// Number of bytes.
         len: u64,
-        /// Is the space kept (or taken)?
+        /// Does the range keep its space, or get it?
         keep: bool,
     },
-    /// Space is taken for a range; bytes that exist stay.
+    /// Allocates space for a range; its content stays.
     Allocate {
         /// The file.
         ino: Ino,
@@ -76,7 +76,7 @@ pub enum Change<'a> {
         /// Number of bytes.
         len: u64,
     },
-    /// A range (page-aligned) is removed and what follows moves down.
+    /// Removes a page-aligned range; what follows moves down.
     Collapse {
         /// The file.
         ino: Ino,
@@ -85,7 +85,7 @@ pub enum Change<'a> {
         /// Number of bytes.
         len: u64,
     },
-    /// A hole (page-aligned) is opened and what follows moves up.
+    /// Inserts a page-aligned hole; what follows moves up.
     Insert {
         /// The file.
         ino: Ino,
@@ -94,7 +94,7 @@ pub enum Change<'a> {
         /// Number of bytes.
         len: u64,
     },
-    /// An extended attribute gets a value, or (`None`) goes.
+    /// Sets an extended attribute, or (`None`) removes it.
     Xattr {
         /// The inode.
         ino: Ino,
@@ -103,9 +103,29 @@ pub enum Change<'a> {
         /// Value.
         value: Option<&'a [u8]>,
     },
-    /// An inode without names is no longer in use: it and its content go.
+    /// Frees an inode without names, and its content.
     Free {
         /// The inode.
         ino: Ino,
     },
+}
+
+/// The subject of a batch of changes, as the options `sync` and `dirsync` distinguish it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Names are added or removed.
+    Names,
+    /// Attributes and content change.
+    Inodes,
+}
+
+impl Scope {
+    pub(crate) fn of(batch: &[Change<'_>]) -> Self {
+        let is_name =
+            |change: &Change<'_>| matches!(change, Change::Enter { .. } | Change::Leave { .. });
+        match batch.iter().any(is_name) {
+            true => Self::Names,
+            false => Self::Inodes,
+        }
+    }
 }

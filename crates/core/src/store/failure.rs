@@ -6,24 +6,24 @@ use crate::types::Errno;
 
 /// A latch that a store closes when changes that it accepted can never become durable.
 ///
-/// *Invariant.* `errno != 0`: some change that was accepted is lost, no later one is accepted, and no commit succeeds.
-/// It never becomes 0 again: the store has to be opened anew.
+/// *Invariant.* While `errno != 0`, an accepted change is lost, no later one is accepted, and no
+/// commit succeeds. It never becomes 0 again: the store has to be opened anew.
 #[derive(Debug, Default)]
 pub struct Failure {
     errno: AtomicI32,
 }
 
 impl Failure {
-    /// Closes the latch; the first reason stays.
+    /// Closes the latch; the first reason is kept.
     pub fn latch(&self, reason: Errno) {
-        // Release: pairs with the acquire in `reason`: its caller sees why then.
+        // Release: pairs with the acquire load in `reason`.
         let order = (Ordering::Release, Ordering::Relaxed);
         let _ = self
             .errno
             .compare_exchange(0, reason.raw(), order.0, order.1);
     }
 
-    /// Why nothing is accepted any more; `None` while all is well.
+    /// Why nothing is accepted any more; `None` if the store has not failed.
     #[inline]
     #[must_use]
     pub fn reason(&self) -> Option<Errno> {
@@ -37,7 +37,7 @@ impl Failure {
     #[inline]
     #[must_use]
     pub fn is_latched(&self) -> bool {
-        // Relaxed: of an operation beside the failure either answer is right.
+        // Relaxed: either answer is right for an operation that runs beside the failure.
         self.errno.load(Ordering::Relaxed) != 0
     }
 }

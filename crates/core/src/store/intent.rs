@@ -1,4 +1,5 @@
-//! What an operation may need of its store, at most, told before it changes anything.
+//! Upper bounds on what an operation needs of its store, passed to the store before anything is
+//! changed.
 
 use super::Change;
 use crate::types::Ino;
@@ -7,110 +8,93 @@ const PAGE: u64 = 4096;
 /// Bytes that a name or a value takes beside its own.
 const ITEM: u64 = 64;
 
-/// What a name, a value or a target of this length takes of a store that counts such things.
+/// Bytes that a name, a value or a target of this length takes in a store that counts them.
 #[must_use]
 pub fn kept_bytes(len: usize) -> u64 {
     ITEM + len as u64
 }
 
-/// How much of a store an operation may take.
+/// How much of the store's free space an operation may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// It adds something, and is refused where only the reserve is left.
+    /// The operation adds something, and is refused if only the reserve is left.
     #[default]
     Growing,
-    /// It changes what is there, and adds next to nothing: it may draw on half of the reserve.
+    /// The operation changes what is there, and adds next to nothing: it may use half of the
+    /// reserve.
     Changing,
-    /// It changes bytes that all have space: it may draw on half of the reserve, and is refused only if
-    /// less than that is left, not because of what others may need at the same time.
+    /// The operation overwrites bytes that have space: it may use half of the reserve. It is
+    /// refused only if less than that is left: reservations of concurrent operations do not count.
     InPlace,
-    /// It gives back, or must not fail: it may draw on all of the reserve, and is never refused for want of
-    /// space.
+    /// The operation frees space, or must not fail: it may use all of the reserve, and is never
+    /// refused for want of space.
     GivingBack,
 }
 
-/// What an operation may need of its store, at most, in the core's words.
+/// Upper bounds on what an operation needs of its store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Intent {
-    /// The caller that the operation is for.
+    /// The class of the operation.
     pub class: Class,
-    /// Pages of content that have no space yet.
+    /// Pages of content without space.
     pub pages: u64,
-    /// Pages that have space in memory and none in the store: the first of a file that does not stay
-    /// [small](super::Guarantees::small).
+    /// Pages that have space in memory and none in the store: the first page of a file that does
+    /// not stay [small](super::Guarantees::small).
     pub moved: u64,
     /// Pages that are written or allocated, with space or without.
     pub written: u64,
-    /// Pages that have a place already, of which another is to be known: written over, zeroed, moved.
+    /// Pages that have space and get another block: overwritten, zeroed or moved.
     pub touched: u64,
     /// Bytes written to the first page of a file.
     pub small_bytes: u64,
-    /// Stretches of files that are written, cut, zeroed, allocated, removed or inserted.
+    /// Ranges of files that are written, cut, zeroed, allocated, removed or inserted.
     pub ranges: u64,
-    /// Further stretches that follow one of those in its file without a gap.
+    /// Further ranges that each begin where the one before in the same file ends.
     pub pieces: u64,
-    /// Pages that are allocated at once, without being written.
+    /// Pages that are allocated without being written.
     pub allocated: u64,
     /// New inodes.
     pub inodes: u64,
-    /// Inodes whose attributes change.
+    /// Inodes with changed attributes.
     pub records: u64,
-    /// Inodes that end, or lose a name, perhaps their last.
+    /// Inodes that are freed, or lose a name, perhaps the last one.
     pub ended: u64,
-    /// Names that come.
+    /// Names that are added.
     pub names: u64,
-    /// Their bytes.
+    /// The bytes of these names.
     pub name_bytes: u64,
-    /// Names that go.
+    /// Names that are removed.
     pub left: u64,
-    /// Their bytes.
+    /// The bytes of these names.
     pub left_bytes: u64,
-    /// Of names that come to a place where one goes: one for each, two if it is the same name.
-    pub again: u64,
-    /// Extended attributes that get a value or go, and targets of symbolic links.
+    /// Added names with the cookie of a removed one: one for each, two if the name is the same.
+    pub replaced: u64,
+    /// Extended attributes that are set or removed, and targets of symbolic links.
     pub values: u64,
     /// The bytes of values and targets, and of the names of attributes.
     pub value_bytes: u64,
 }
 
 impl Intent {
-    /// Of an operation that gives back.
+    /// For an operation that frees space.
     #[must_use]
-    pub const fn giving_back() -> Self {
-        Self::of_class(Class::GivingBack)
-    }
-
-    /// Of an operation that changes what is there.
-    #[must_use]
-    pub const fn changing() -> Self {
-        Self::of_class(Class::Changing)
-    }
-
-    const fn of_class(class: Class) -> Self {
+    pub fn giving_back() -> Self {
         Self {
-            class,
-            pages: 0,
-            moved: 0,
-            written: 0,
-            touched: 0,
-            small_bytes: 0,
-            ranges: 0,
-            pieces: 0,
-            allocated: 0,
-            inodes: 0,
-            records: 0,
-            ended: 0,
-            names: 0,
-            name_bytes: 0,
-            left: 0,
-            left_bytes: 0,
-            again: 0,
-            values: 0,
-            value_bytes: 0,
+            class: Class::GivingBack,
+            ..Self::default()
         }
     }
 
-    /// A name that comes, too.
+    /// For an operation that changes what is there.
+    #[must_use]
+    pub fn changing() -> Self {
+        Self {
+            class: Class::Changing,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a name that is entered.
     #[must_use]
     pub const fn name(mut self, name: &[u8]) -> Self {
         self.names += 1;
@@ -118,7 +102,7 @@ impl Intent {
         self
     }
 
-    /// A name that goes, too.
+    /// Adds a name that is removed.
     #[must_use]
     pub const fn leaving(mut self, name: &[u8]) -> Self {
         self.left += 1;
@@ -126,7 +110,7 @@ impl Intent {
         self
     }
 
-    /// A value or a target of so many bytes, its name's included, too.
+    /// Adds a value or a target of `len` bytes, with the bytes of its name.
     #[must_use]
     pub const fn value(mut self, len: usize) -> Self {
         self.values += 1;
@@ -134,15 +118,15 @@ impl Intent {
         self
     }
 
-    /// So many inodes whose attributes change, too.
+    /// Adds `records` inodes with changed attributes.
     #[must_use]
     pub const fn records(mut self, records: u64) -> Self {
         self.records += records;
         self
     }
 
-    /// What these changes need, besides space for pages that have some already: which of them do, only the
-    /// caller can know.
+    /// What these changes need, without the space of pages: only the caller knows which pages have
+    /// space already.
     #[must_use]
     pub fn of(batch: &[Change<'_>]) -> Self {
         let mut end = None;
@@ -150,7 +134,7 @@ impl Intent {
             let stretch = stretch_of(change);
             let follows = stretch.is_some_and(|(ino, start, _)| end == Some((ino, start)));
             let mut more = intent.and(change);
-            more.again += places_again(batch, change);
+            more.replaced += replaced_names(batch, change);
             if follows {
                 more.ranges -= 1;
                 more.pieces += 1;
@@ -160,7 +144,7 @@ impl Intent {
         })
     }
 
-    /// One more change.
+    /// Adds one change.
     #[inline]
     fn and(self, change: &Change<'_>) -> Self {
         match *change {
@@ -211,7 +195,7 @@ impl Intent {
         }
     }
 
-    /// Bytes written to a file of this size, too.
+    /// Adds bytes that are written to a file of this size.
     #[must_use]
     pub const fn writing(mut self, offset: u64, len: u64, size: u64) -> Self {
         let end = offset.saturating_add(len);
@@ -226,15 +210,15 @@ impl Intent {
         self
     }
 
-    /// What names, values and targets take of a store that [counts](kept_bytes) them.
+    /// Bytes that names, values and targets take in a store that [counts](kept_bytes) them.
     #[must_use]
     pub const fn kept(&self) -> u64 {
         ITEM * (self.names + self.values) + self.name_bytes + self.value_bytes
     }
 }
 
-/// Of a name that comes: does it come to a place where one goes, and is that the same name?
-fn places_again(batch: &[Change<'_>], change: &Change<'_>) -> u64 {
+/// For an added name with the cookie of a removed one: 1, or 2 if both names are the same. Else 0.
+fn replaced_names(batch: &[Change<'_>], change: &Change<'_>) -> u64 {
     let Change::Enter {
         dir, name, cookie, ..
     } = *change
@@ -252,7 +236,7 @@ fn places_again(batch: &[Change<'_>], change: &Change<'_>) -> u64 {
     goes.next().map_or(0, |gone| 1 + u64::from(gone == name))
 }
 
-/// The file and the bytes of it that a change is about, if what is beside them stays where it is.
+/// The file and the range of a change that moves no bytes outside of this range.
 fn stretch_of(change: &Change<'_>) -> Option<(Ino, u64, u64)> {
     match *change {
         Change::Write { ino, offset, data } => Some((ino, offset, data.len() as u64)),

@@ -1,24 +1,24 @@
-//! The memory store: nothing below, everything the core holds is pinned.
+//! The memory store: nothing is behind it, and everything that the core holds is pinned.
 //!
-//! It only keeps the limits, like the `size` and `nr_inodes` options of tmpfs: of content by pages, of names,
-//! extended attributes and targets of links by bytes. Without a limit a reservation touches no shared line:
-//! usage is counted by thread and summed when asked.
+//! It only enforces limits, like the `size` and `nr_inodes` options of tmpfs: content counts by
+//! pages, and names, extended attributes and targets of links by bytes. Without a limit a
+//! reservation writes no shared cache line: usage is counted by thread and summed on demand.
 //!
-//! Pages that were reserved count as used at once, and go back by [`Behind::release`]: the page cache settles
-//! what it asked for. All else that was reserved and not used is given back with the reservation.
+//! Reserved pages count as used at once, and are freed by [`Behind::release`]: the page cache
+//! completes their account. All else that was reserved and not used goes back with the reservation.
 
 use std::sync::Arc;
 
 use holdfast_cache::{PAGE_SIZE, Space as _, SpacePool};
 
 use super::{
-    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Lsn, NameRun, Rest, Space,
-    SpaceReport, SpaceRun, Store, Writes,
+    Behind, Change, Class, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Lsn, NameRun, Rest,
+    Space, SpaceReport, SpaceRun, Store, Writes, kept_bytes,
 };
 use crate::types::{Errno, Ino, Result};
 
-/// Bytes that a thread takes from the pool beyond what it needs.
-const CREDIT: u64 = 1 << 20;
+/// Bytes that a thread takes from the pool beyond its request.
+const BATCH: u64 = 1 << 20;
 
 /// Limits of a memory store; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl MemoryStore {
     #[must_use]
     pub fn new(limits: MemoryLimits) -> Self {
         Self {
-            bytes: SpacePool::with_credit(limits.bytes, CREDIT),
+            bytes: SpacePool::with_batch(limits.bytes, BATCH),
             inodes: SpacePool::new(limits.inodes),
         }
     }
@@ -103,7 +103,7 @@ impl Store for MemoryStore {
         let pages = self.bytes.limit().map(|bytes| bytes / page);
         Ok(SpaceReport {
             pages,
-            // What is left of a page is not free: nobody could get a page of it.
+            // The rest of a page is not free: no file can get a page of it.
             pages_reserved: 0,
             pages_used: match pages {
                 Some(pages) => pages.saturating_sub(self.bytes.free() / page),
@@ -123,7 +123,11 @@ impl Behind for MemoryStore {
     fn reserve(&self, intent: &Intent) -> Result<Grant> {
         let held = Grant {
             inodes: intent.inodes,
-            kept: intent.kept(),
+            // What replaces something takes its place.
+            kept: match intent.class {
+                Class::Growing => intent.kept(),
+                _ => 0,
+            },
             ..Grant::NONE
         };
         let bytes = intent.pages * PAGE_SIZE as u64 + held.kept;
@@ -153,8 +157,31 @@ impl Behind for MemoryStore {
         }
     }
 
-    fn apply(&self, held: &mut Grant, _batch: &[Change<'_>]) -> Result<Lsn> {
-        *held = Grant::NONE;
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Lsn> {
+        let (mut kept, mut left) = (0, 0);
+        for change in batch {
+            match *change {
+                Change::Leave { name, .. } => left += kept_bytes(name.len()),
+                Change::Enter { name, .. } => kept += kept_bytes(name.len()),
+                Change::Create {
+                    target: Some(target),
+                    ..
+                } => kept += kept_bytes(target.len()),
+                Change::Xattr {
+                    name,
+                    value: Some(value),
+                    ..
+                } => kept += kept_bytes(name.len() + value.len()),
+                _ => {}
+            }
+        }
+        // A name that replaces another takes its place.
+        let beyond = kept.saturating_sub(held.kept);
+        self.bytes.release(left.saturating_sub(beyond));
+        *held = Grant {
+            kept: held.kept.saturating_sub(kept),
+            ..Grant::NONE
+        };
         Ok(Lsn::default())
     }
 

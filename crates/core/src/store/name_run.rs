@@ -1,4 +1,4 @@
-//! Names on their way from one place to another, many in one buffer.
+//! Runs of names, many in one buffer.
 
 use crate::types::{FileType, Ino};
 
@@ -11,20 +11,20 @@ pub struct DirEntry<'a> {
     pub ino: Ino,
     /// That inode's type.
     pub kind: FileType,
-    /// Go on behind this entry by passing this.
+    /// Pass this to continue behind this entry.
     pub cookie: u64,
 }
 
 /// Some names of a directory, in cookie order.
 ///
-/// The bytes of all names lie in one buffer, so that a run costs no memory of its own for each.
+/// The bytes of all names lie in one buffer: no name has an allocation of its own.
 #[derive(Clone, Debug, Default)]
 pub struct NameRun {
     bytes: Vec<u8>,
     entries: Vec<Place>,
 }
 
-/// A name: its bytes end here, and begin where those of the one before it end.
+/// A name: `end` is the end of its bytes, which begin at the `end` of the name before it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     end: usize,
@@ -46,13 +46,13 @@ impl NameRun {
         });
     }
 
-    /// Forgets all names, but keeps the memory.
+    /// Removes all names, but keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
     }
 
-    /// Forgets all names but the first `len`.
+    /// Removes all names but the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.entries.truncate(len);
         self.bytes
@@ -83,7 +83,7 @@ impl NameRun {
         self.entries.last().map(|place| place.cookie)
     }
 
-    /// The inodes that the names lead to.
+    /// The inode numbers of the names.
     pub fn inos(&self) -> impl Iterator<Item = Ino> {
         self.entries.iter().map(|place| place.ino)
     }
@@ -124,29 +124,5 @@ mod tests {
         assert!(run.is_empty());
         run.push(b"x", 9, Ino(3), FileType::Regular);
         assert_eq!(run.iter().next().map(|entry| entry.name.len()), Some(1));
-    }
-
-    #[test]
-    fn names_come_out_as_they_went_in() {
-        let mut run = NameRun::default();
-        for _ in 0..2 {
-            assert!(run.is_empty() && run.last_cookie().is_none());
-            run.push(b"one", 7, Ino(1), FileType::Regular);
-            run.push(b"", 8, Ino(9), FileType::Fifo);
-            run.push(b"three", 10, Ino(3), FileType::Directory);
-            let names: Vec<_> = run
-                .iter()
-                .map(|entry| (entry.name.to_vec(), entry.cookie, entry.ino, entry.kind))
-                .collect();
-            let expected = [
-                (b"one".to_vec(), 7, Ino(1), FileType::Regular),
-                (Vec::new(), 8, Ino(9), FileType::Fifo),
-                (b"three".to_vec(), 10, Ino(3), FileType::Directory),
-            ];
-            assert_eq!(names, expected);
-            assert_eq!((run.len(), run.last_cookie()), (3, Some(10)));
-            assert!(run.inos().eq([Ino(1), Ino(9), Ino(3)]));
-            run.clear();
-        }
     }
 }

@@ -1,13 +1,14 @@
-//! What stands in the place of a store that is written behind, over one that is written through.
+//! The `Behind` of a file system over a store that is written through.
 
 use super::{Behind, Change, Grant, Intent, Lsn, Space};
 use crate::types::{Errno, Ino, Result};
 
-/// Refuses all changes with `EROFS`, and counts no space. Operations that change anything do not come here: they have forked before.
+/// Refuses all changes with `EROFS`, and counts no space. Operations that change something do not
+/// reach it: they take the path of `through` before.
 pub(crate) struct NothingBehind;
 
 impl Behind for NothingBehind {
-    /// No number is ever dealt: the store does that.
+    /// No number is ever allocated from it: the store allocates the numbers.
     fn last_ino(&self) -> Result<Ino> {
         Ok(Ino::ROOT)
     }

@@ -1,4 +1,4 @@
-//! Inodes and names as a store keeps them, and what an inode has beside its record.
+//! Inodes and names as a store keeps them, and the data of an inode beside its record.
 
 use super::StoredSpace;
 use crate::types::{FileFlags, FileType, Ino, Time};
@@ -12,7 +12,7 @@ pub struct InodeRecord {
     pub kind: FileType,
     /// Permission, set-id and sticky bits.
     pub perm: u16,
-    /// Names; 0 for an orphan that is still open.
+    /// Number of names; 0 for an orphan that is still open.
     pub nlink: u32,
     /// Owner.
     pub uid: u32,
@@ -28,18 +28,20 @@ pub struct InodeRecord {
     pub mtime: Time,
     /// Last change of the inode.
     pub ctime: Time,
-    /// Birth.
+    /// Time of creation.
     pub btime: Time,
-    /// A directory's parent (itself for the root); for others the directory of a name.
+    /// A directory's parent (itself for the root); for others a directory with a name of the inode.
     pub parent: Ino,
-    /// May it have extended attributes, or space behind its end? If not, nobody asks the store for them.
+    /// May the inode have extended attributes, or space behind its end? If not, the core does not
+    /// ask the store for them.
     pub xattrs: bool,
-    /// The space that a regular file takes: of a record that the store hands out what [`Store::next_space`](super::Store::next_space)
-    /// would tell run by run. In one that the core hands over it means nothing: the store knows.
+    /// The space that a regular file takes, in a record that comes from the store: the sum of the
+    /// runs of [`Store::next_space`](super::Store::next_space). The core leaves it meaningless in
+    /// records for the store.
     pub space: StoredSpace,
-    /// File flags. A bit that is not known here is damage.
+    /// File flags. An unknown bit is corruption.
     pub flags: FileFlags,
-    /// The project; 0 for most.
+    /// The project; 0 for no project.
     pub project: u32,
 }
 
@@ -59,7 +61,7 @@ pub struct EntryRecord {
 /// Extended attributes: full names and values.
 pub type XattrList = Vec<(Box<[u8]>, Box<[u8]>)>;
 
-/// What an inode has beside its record.
+/// The data of an inode beside its record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
     /// The target of a symbolic link.

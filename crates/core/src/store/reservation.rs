@@ -1,26 +1,26 @@
-//! What an operation was given by its store before it changes anything.
+//! Reservations: what a store granted an operation before the operation changes anything.
 //!
-//! *Order.* An operation reserves, then changes memory, then hands its changes over, which cannot fail for
-//! lack of anything. It reserves before it takes locks that others wait for, as far as it can know then what
-//! it needs: a store without room makes some first.
+//! *Order.* An operation reserves, then changes memory, then hands its changes over, which cannot
+//! fail for lack of space. As far as its needs are known, it reserves before it takes contended
+//! locks: a store without room commits first.
 //!
-//! *Invariant.* What was reserved is used by [`Behind::apply`], or goes back when the
-//! [`Reservation`] is dropped: no path of an operation gives anything back by hand.
+//! *Invariant.* A grant is used by [`Behind::apply`], or goes back when the [`Reservation`] is
+//! dropped: no path of an operation returns anything explicitly.
 
 use std::fmt;
 
 use super::{Behind, Intent, Space};
 use crate::types::Result;
 
-/// What a store keeps for an operation, in amounts that only the store understands.
+/// A grant of a store for one operation, in amounts that only the store interprets.
 #[must_use = "what is held has to be used or given back"]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Space for pages, as far as it is not counted where the pages are.
+    /// Space for pages, unless the pages' own account counts it.
     pub pages: u64,
-    /// What the store's own records may take.
+    /// Space for records of the store.
     pub records: u64,
-    /// What its journal may take.
+    /// Space in the journal.
     pub journal: u64,
     /// Inodes.
     pub inodes: u64,
@@ -49,7 +49,7 @@ impl Grant {
     }
 }
 
-/// What was reserved and is not used yet. Dropped, it goes back.
+/// A grant that is not used yet. Dropping it returns it to the store.
 #[must_use = "a dropped reservation gives back what it has"]
 pub struct Reservation<'s> {
     store: Option<&'s dyn Behind>,
@@ -57,7 +57,7 @@ pub struct Reservation<'s> {
 }
 
 impl<'s> Reservation<'s> {
-    /// Asks a store for what an operation may need.
+    /// Reserves what an operation may need.
     ///
     /// # Errors
     /// Those of [`Behind::reserve`]; nothing has happened then.
@@ -68,14 +68,14 @@ impl<'s> Reservation<'s> {
         Ok(Self { store, held })
     }
 
-    /// As [`Reservation::of`], without a wait for room: `None` where it would take one.
+    /// Like [`Reservation::of`], but never blocks: `None` if room would have to be made first.
     pub fn at_once(store: &'s dyn Behind, intent: &Intent) -> Option<Self> {
         let held = store.reserve_at_once(intent)?;
         let store = Some(store);
         Some(Self { store, held })
     }
 
-    /// Nothing: of an operation that needs nothing.
+    /// For an operation that needs nothing.
     pub const fn none() -> Self {
         Self {
             store: None,
@@ -83,18 +83,18 @@ impl<'s> Reservation<'s> {
         }
     }
 
-    /// What there is, for the store that uses it.
+    /// The grant, for the store that uses it.
     #[inline]
     pub const fn held(&mut self) -> &mut Grant {
         &mut self.held
     }
 
-    /// The inodes are in use from now on.
+    /// The reserved inodes are in use from now on.
     pub const fn keep_inodes(&mut self) {
         self.held.inodes = 0;
     }
 
-    /// Of names and values so many bytes are in use from now on, and of all else what was reserved.
+    /// `kept` bytes of names and values are in use from now on, and all of the other resources.
     pub const fn keep_only(&mut self, kept: u64) {
         self.held = Grant {
             kept: self.held.kept.saturating_sub(kept),
@@ -102,7 +102,7 @@ impl<'s> Reservation<'s> {
         };
     }
 
-    /// All of it is in use from now on.
+    /// All of the grant is in use from now on.
     pub const fn keep(&mut self) {
         self.held = Grant::NONE;
     }

@@ -1,4 +1,4 @@
-//! Stores that number their inodes themselves and find them by their names, and that others may change.
+//! Stores that number their inodes themselves and find them by names, and that others may change.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Weak;
@@ -7,101 +7,109 @@ use std::time::{Duration, Instant};
 use super::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, Result};
 
-/// How long what a store told may be kept (NFS calls it cache coherence).
+/// How long an answer of the store stays valid (NFS calls it cache coherence).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coherence {
-    /// Nobody else changes it while it is open: for ever.
+    /// There is no other writer while it is open: answers stay valid.
     Exclusive,
-    /// Others change it: for so long, and then the store is asked again.
+    /// Others change it: answers expire after this time.
     For(Duration),
-    /// Others change it, and it [tells](Changes) of that, as far as it [hears](Shared::hears_of) of it.
-    Told {
-        /// So long what it does not hear of.
+    /// Others change it, and it [notifies](Changes) the core of changes, as far as it
+    /// [watches](Shared::hears_of) them.
+    Notified {
+        /// Validity of what it does not watch.
         valid: Duration,
-        /// So long what it hears of, if it tells of no change: there are changes of which nobody hears.
-        heard: Duration,
+        /// Validity of what it watches, if it reports no change: some changes cause no
+        /// notification.
+        notified: Duration,
     },
 }
 
-/// What is above a store, and told of changes that others made. Called with nothing locked, after the change; may wait.
+/// The receiver of a store's notifications of changes by others. Called without locks, after the
+/// change; may block.
 pub trait Changes: Send + Sync {
-    /// An inode may have changed: its attributes, extended ones too, or the names of a directory; with `content` also the
-    /// bytes of a file.
+    /// An inode may have changed: its attributes, including extended ones, or the names of a
+    /// directory. With `content`, also the bytes of a file.
     fn inode(&self, ino: Ino, content: bool);
-    /// A name of a directory appeared, went, or leads elsewhere.
+    /// A name of a directory was added, removed, or leads to another inode.
     fn entry(&self, dir: Ino, name: &[u8]);
-    /// Changes were missed: anything may have changed.
+    /// Notifications were lost: anything may have changed.
     fn all(&self);
 }
 
-/// A directory as a whole, as a store told it.
+/// A directory with all its names, as a store reads it.
 #[derive(Clone, Debug)]
 pub struct WholeDirectory {
     /// The record of the directory itself, from before its names were read.
     pub record: InodeRecord,
-    /// Its names, as [`Store::read_names`](super::Store::read_names) tells them.
+    /// The names, as [`Store::read_names`](super::Store::read_names) returns them.
     pub names: NameRun,
-    /// What its names lead to, if that was asked for, as [`Store::look_up`](super::Store::look_up) tells it; those left out that could
-    /// not be looked up.
+    /// The inodes of the names, if requested, as [`Store::look_up`](super::Store::look_up) returns
+    /// them, without those that could not be looked up.
     pub inodes: Vec<InodeRecord>,
 }
 
-/// An ability: a store that finds inodes by their names, as a directory of the host does, or a table. It deals the numbers,
-/// and the number of an inode stays its own as long as the core [knows](Self::forgotten) it. Others may change such a store.
+/// The ability of a store that finds inodes by names, as a directory of the host does, or a table.
+/// The store allocates the numbers. The number of an inode is not reused while the core
+/// [knows](Self::forgotten) the inode. Others may change such a store.
 ///
-/// The core asks it for names in batches ([`Store::look_up`](super::Store::look_up)), and by number only for what it was told
-/// by name. In an answer for several names, one that could not be looked up is a name without an inode. Cookies mean
-/// nothing beyond one reading of all names of a directory, and of a name that was looked up nothing at all: the core deals its own,
-/// and names that stay keep theirs.
+/// The core looks names up in batches ([`Store::look_up`](super::Store::look_up)), and loads by
+/// number only inodes that an answer by name contained. In an answer for several names, a failed
+/// lookup is a name without an inode. Cookies are valid only within one reading of all names of a
+/// directory; `look_up` returns none. The core allocates its own cookies, and a name that stays
+/// keeps its cookie.
 ///
-/// What is kept of an inode stands as long as its record does: its content and its extended attributes while size, `mtime` and
-/// `ctime` are the same, its names while `mtime` and `ctime` are.
+/// Cached data of an inode is valid while its record is unchanged. Content and extended attributes
+/// depend on `size`, `mtime` and `ctime`, the names of a directory on `mtime` and `ctime`.
 ///
-/// It is written [through](super::Through).
+/// Such a store is written [through](super::Through).
 pub trait Shared: Send + Sync {
-    /// How long what was told may be kept. Constant over its life.
+    /// How long answers may be cached. Constant over its life.
     fn coherence(&self) -> Coherence;
 
-    /// Would any change since `at`, when the store was asked for it, show in the record of this inode? Not if it had been
-    /// changed a moment before, and times are coarse.
+    /// Would any change since `at`, the time of the request for the record, show in the record? Not
+    /// if the inode had changed shortly before and times are coarse.
     fn is_settled(&self, record: &InodeRecord, at: Instant) -> bool {
         let _ = (record, at);
         true
     }
 
-    /// From now on changes are told to this, as long as it is there: once, before anything is asked.
+    /// Sets the receiver of notifications, which may be dropped later. Called once, before all
+    /// other calls.
     fn attach(&self, changes: Weak<dyn Changes>) {
         let _ = changes;
     }
 
-    /// The core is about to ask for this inode, or for what is in this directory, and wants to be told of changes from now on, if that
-    /// is possible.
+    /// Requests notifications for an inode, if possible. The core calls this before it reads the
+    /// inode, or names in this directory.
     fn listen(&self, ino: Ino) {
         let _ = ino;
     }
 
-    /// Was this inode, if it is known, told by this name last? Else a listing that has the name with its number may mean another, which has
-    /// got the number since.
+    /// Did this inode, if it is known, come from this name last? If not, its number in a listing
+    /// may belong to another inode that reused it.
     fn is_known_by(&self, ino: Ino, dir: Ino, name: &[u8]) -> bool {
         let _ = (ino, dir, name);
         true
     }
 
-    /// Are all changes of this inode told that were made since then? Of a directory also those of its names, and whether its own leads to it.
+    /// Has every change of this inode since `since` been reported? For a directory, that includes
+    /// its names, and whether its own name still leads to it.
     fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
         let _ = (record, since);
         false
     }
 
-    /// What is told under this number is another inode than the one that the core knows by it, though nothing else tells them
-    /// apart. The other one gets another number, before it is looked up again.
+    /// The inode under this number is not the one that the core knows by it, though its record does
+    /// not show that. The other inode gets another number before the next lookup of it.
     fn is_another(&self, ino: Ino) {
         let _ = ino;
     }
 
-    /// Reads several directories, of at most so many names each, with the inodes that these lead to if `inodes` says so: an answer
-    /// for each, in this order, that takes hardly longer than one alone. `None`: it has more names, or could not be read; a
-    /// question for it alone tells why. Nothing at all: a store that answers one no later than many need not.
+    /// Reads several directories, of at most `most` names each, in hardly more time than one. With
+    /// `inodes`, also the inodes of their names. There is an answer for each directory, in this
+    /// order. `None`: the directory has more names, or could not be read; a request for it alone
+    /// returns the error. A store without an advantage in batches returns nothing.
     fn read_directories(
         &self,
         dirs: &[Ino],
@@ -112,39 +120,41 @@ pub trait Shared: Send + Sync {
         Vec::new()
     }
 
-    /// Shows the host's file behind a regular file, for a kernel that reads and writes it there by itself with the credentials that
-    /// the calling thread has meanwhile: those of the store, without the capabilities of keeping set-id bits and of passing
-    /// limits. The descriptor may be one that only names the file (`O_PATH`).
+    /// Lends the host's file behind a regular file, for a kernel that reads and writes it directly.
+    /// `act` runs with the credentials of the store, without the capabilities of keeping set-id
+    /// bits and of exceeding limits. The descriptor may be one that only names the file (`O_PATH`).
     ///
     /// # Errors
-    /// `EOPNOTSUPP`: no file of the host is behind it. `ESTALE`: it is not known, or no longer where it was.
+    /// `EOPNOTSUPP`: no file of the host is behind it. `ESTALE`: the inode is unknown, or its file
+    /// has moved.
     fn with_backing(&self, ino: Ino, act: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
         let _ = (ino, act);
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// May a regular file of this size, as its record tells it, have other content than that says? It is read past memory then.
+    /// May a regular file with this size in its record have content of another length? It is then
+    /// read uncached.
     fn has_no_size(&self, size: u64) -> bool {
         let _ = size;
         false
     }
 
-    /// Reads such a file at `offset`; returns how many bytes, none at its end.
+    /// Reads such a file at `offset`; returns the number of bytes, 0 at its end.
     ///
     /// # Errors
-    /// What the store answers.
+    /// Those of the store.
     fn read_without_size(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let _ = (ino, offset, buf);
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// The core knows an inode no longer: neither is it in memory, nor does a front end have a use of it. Called with the number
-    /// locked, so it waits for nothing.
+    /// The core does not know the inode any more: it is not in memory, and no front end refers to
+    /// it. The caller holds a lock on the number, so the call must not block.
     fn forgotten(&self, ino: Ino) {
         let _ = ino;
     }
 
-    /// The time by which validity is measured.
+    /// The clock that measures validity.
     fn now(&self) -> Instant {
         Instant::now()
     }

@@ -1,13 +1,14 @@
-//! Space of a store and of its files: what goes back to it, what it has in all, where files have any.
+//! Space of a store and of its files: freed space, totals, and the ranges of a file that have
+//! space.
 
-/// What a file system gives back of the space that it used.
+/// Space that a file system frees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// 4 KiB pages of file content.
     pub pages: u64,
     /// Inodes.
     pub inodes: u64,
-    /// What names, values and targets took, as [`kept_bytes`](super::kept_bytes) says.
+    /// Bytes of names, values and targets, as [`kept_bytes`](super::kept_bytes) counts them.
     pub bytes: u64,
 }
 
@@ -18,7 +19,7 @@ pub struct SpaceReport {
     pub pages: Option<u64>,
     /// Pages in use.
     pub pages_used: u64,
-    /// Pages of the others that no file gets: what removals and the store itself need when all else is full.
+    /// Free pages that no file gets: removals and the store itself need them when all else is full.
     pub pages_reserved: u64,
     /// Inodes in all.
     pub inodes: Option<u64>,
@@ -26,13 +27,13 @@ pub struct SpaceReport {
     pub inodes_used: u64,
 }
 
-/// Bytes of a file that take space, all written or all not.
+/// A range of a file that has space, all of it written or all of it unwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceRun {
-    /// Where they begin.
+    /// The first byte.
     pub start: u64,
-    /// How many there are; there may be more of the same kind behind them.
+    /// The number of bytes; more of the same kind may follow.
     pub len: u64,
-    /// Were they written? If not, they read as zeros.
+    /// Were they written? Unwritten bytes read as zeros.
     pub written: bool,
 }

@@ -1,27 +1,26 @@
-//! How much space a file takes in its store, as its record says it.
-
-use std::fmt;
+//! The space that a file takes in its store, as its record states it.
 
 use holdfast_cache::PAGE_SIZE;
 
-/// Space of a regular file in pages of 4 KiB: for nearly all files what their size says. Of anything else it
-/// means nothing.
+/// Space of a regular file in pages of 4 KiB: for nearly all files, its size determines it.
+/// Meaningless for other types.
 ///
-/// *Invariant.* A number of pages is kept only where the size says another one: equal spaces are equal values.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// *Invariant.* A number of pages is stored only if the size implies another one: equal spaces are
+/// equal values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredSpace(u64);
 
-/// Behind all numbers of pages that a file can have.
+/// Above every possible number of pages.
 const UNKNOWN: u64 = u64::MAX;
 const AS_SIZE: u64 = u64::MAX - 1;
 
 impl StoredSpace {
-    /// The record does not say: the store has to be asked for the file's runs.
+    /// The record does not contain it: the store has to be asked for the file's runs.
     pub const UNKNOWN: Self = Self(UNKNOWN);
-    /// Each page before the file's end, and none behind it.
+    /// Each page up to the file's end, and none beyond.
     pub const AS_SIZE: Self = Self(AS_SIZE);
 
-    /// So many pages, of a file of so many bytes.
+    /// For a file of `size` bytes that takes `pages` pages.
     #[must_use]
     #[inline]
     pub const fn of(pages: u64, size: u64) -> Self {
@@ -31,7 +30,7 @@ impl StoredSpace {
         Self(if pages < AS_SIZE { pages } else { UNKNOWN })
     }
 
-    /// The pages of a file of so many bytes, if they are known.
+    /// The pages of a file of `size` bytes, if they are known.
     #[must_use]
     #[inline]
     pub const fn pages(self, size: u64) -> Option<u64> {
@@ -42,7 +41,7 @@ impl StoredSpace {
         }
     }
 
-    /// The pages, where the size says others.
+    /// The pages, if they differ from what the size implies.
     #[must_use]
     #[inline]
     pub const fn beside_size(self) -> Option<u64> {
@@ -56,16 +55,6 @@ impl StoredSpace {
 /// The pages of a file without holes.
 const fn pages_of(size: u64) -> u64 {
     size.div_ceil(PAGE_SIZE as u64)
-}
-
-impl fmt::Debug for StoredSpace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            UNKNOWN => f.write_str("unknown"),
-            AS_SIZE => f.write_str("as the size says"),
-            pages => write!(f, "{pages} pages"),
-        }
-    }
 }
 
 #[cfg(test)]

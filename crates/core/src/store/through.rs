@@ -1,4 +1,4 @@
-//! How a store is changed that is written through: the store first, memory after it.
+//! The write-through way of changing a store: the store first, memory after it.
 
 use std::io::IoSlice;
 use std::time::Instant;
@@ -8,133 +8,141 @@ use crate::types::{
     Caller, Fallocate, FileFlags, FileType, Ino, RenameFlags, Result, SetTime, Time, XattrSet,
 };
 
-/// A store that is asked to change something, and asking is doing: because others change it as well, or because it has rules of
-/// its own. It also has the ability [`Shared`](super::Shared), and a root.
+/// A store that performs the operations itself, because others change it as well, or because it has
+/// rules of its own. It also has the ability [`Shared`](super::Shared), and a root.
 ///
-/// *Answers.* An error is an answer (`EEXIST`, `ENOSPC`, `EDQUOT`, `EACCES`, `EROFS`, `EXDEV`, ...): nothing happened, it is told to the
-/// caller, and the next operation is asked for as if there had been none. What was answered with success is the store's: nothing of
-/// it is in memory alone.
+/// *Answers.* An error (`EEXIST`, `ENOSPC`, `EDQUOT`, `EACCES`, `EROFS`, `EXDEV`, ...) means that
+/// nothing happened. The core returns it to the caller, and later operations are not affected. The
+/// effect of a success is in the store: none of it is in memory alone.
 ///
-/// *Permissions* were checked before, by what the core knows; a store that has permissions of its own checks them for the caller.
+/// *Permissions* were checked by the core with cached attributes. A store that has permissions of
+/// its own checks them for the caller.
 ///
-/// *Files without names.* An inode that lost its last name by an operation lives on as long as the core
-/// [knows](super::Shared::forgotten) it.
+/// *Files without names.* An inode that lost its last name by an operation lives on as long as the
+/// core [knows](super::Shared::forgotten) it.
 pub trait Through: Send + Sync + 'static {
-    /// Does what a caller asks for. May wait; nothing is locked but the content of the file that an operation changes.
+    /// Performs an operation of a caller. May block; the only lock held is the content lock of the
+    /// file that it changes.
     ///
     /// # Errors
-    /// What the store answers: then nothing happened, but for a write of which a part was written (it tells how much).
+    /// Those of the store. Nothing happened then, except that a write of which a part succeeded
+    /// reports its length.
     fn perform(&self, caller: &Caller, operation: &Operation<'_>) -> Result<Done>;
 
-    /// A caller opens an inode, a regular file for writing if `writes` says so. From now on, and until it was
-    /// [closed](Self::close) as often, it is the same inode whatever becomes of its names, and a file that is open
-    /// for writing can be written whatever becomes of its permissions.
+    /// A caller opens an inode, with `writes` a regular file for writing. Each opening ends with a
+    /// [`close`](Self::close). Meanwhile the number means the same inode, whatever happens to its
+    /// names. A file that is open for writing can be written, whatever happens to its permissions.
     ///
     /// The core opens for reading only if others may change the store.
     ///
     /// # Errors
-    /// `ESTALE`: it has gone. For writing also `EACCES`, `EROFS`; `ENFILE` if too many are open.
+    /// `ESTALE`: the inode has gone. For writing also `EACCES`, `EROFS`; `ENFILE` if too many are
+    /// open.
     fn open(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<()>;
 
-    /// One opening ends.
+    /// Ends one opening.
     fn close(&self, ino: Ino, writes: bool);
 }
 
-/// What a store that is written through is asked to do.
+/// An operation of a store that is written through.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
-    /// Makes an inode with a name, if that is free.
+    /// Creates an inode with a name, or fails with `EEXIST`.
     Make {
-        /// In this directory.
+        /// The directory.
         dir: Ino,
         /// The name.
         name: &'a [u8],
-        /// What it is to be.
+        /// The new inode.
         new: New<'a>,
-        /// Is it [opened](Through::open) as well, by the same step? It is a regular file then.
+        /// Is it [opened](Through::open) as well, atomically? Then it is a regular file.
         open: bool,
     },
-    /// Makes a regular file without a name, and [opens](Through::open) it.
+    /// Creates a regular file without a name, and [opens](Through::open) it.
     MakeUnnamed {
-        /// In the file system of this directory, with what it has for new files.
+        /// A directory of the same file system, with the defaults for its new files.
         dir: Ino,
-        /// What it is to be.
+        /// The new inode.
         new: New<'a>,
         /// May it get a name?
         linkable: bool,
     },
-    /// Gives an inode one more name, if that is free.
+    /// Adds a name to an inode, or fails with `EEXIST`.
     Link {
         /// The inode.
         ino: Ino,
-        /// In this directory.
+        /// The directory.
         dir: Ino,
         /// The name.
         name: &'a [u8],
     },
     /// Removes a name.
     Remove {
-        /// From this directory.
+        /// The directory.
         dir: Ino,
         /// The name.
         name: &'a [u8],
-        /// Is it that of an empty directory (`ENOTDIR`, `ENOTEMPTY`), or of anything else (`EISDIR`)?
+        /// Is it the name of an empty directory (`ENOTDIR`, `ENOTEMPTY`), or of anything else
+        /// (`EISDIR`)?
         directory: bool,
     },
-    /// Moves a name, as renameat2(2).
+    /// Moves a name, like renameat2(2).
     Rename {
         /// Directory and name.
         from: (Ino, &'a [u8]),
         /// Directory and name.
         to: (Ino, &'a [u8]),
-        /// How.
+        /// The flags.
         flags: RenameFlags,
     },
-    /// Changes attributes; with none given the inode counts as changed.
+    /// Changes attributes; with none given, only `ctime` changes.
     SetAttributes {
         /// The inode.
         ino: Ino,
-        /// What changes.
+        /// The changes.
         set: Attributes<'a>,
     },
-    /// Sets all file flags of an inode, or its project (`EOPNOTSUPP` for what this store does not tell of an inode). What is not given stays.
+    /// Sets all file flags of an inode, or its project. What is `None` stays. `EOPNOTSUPP` for what
+    /// the records of this store do not contain.
     SetFlags {
         /// The inode.
         ino: Ino,
-        /// All that it is to have of those that a record tells.
+        /// The new value of all flags that a record contains.
         flags: Option<FileFlags>,
-        /// A number.
+        /// The number of the project.
         project: Option<u32>,
     },
-    /// Gives a regular file another length; what is new reads as zeros.
+    /// Sets the size of a regular file; new bytes read as zeros.
     Resize {
         /// The file.
         ino: Ino,
         /// Its length.
         size: u64,
     },
-    /// Writes bytes to a regular file that is [open](Through::open), one buffer behind the other.
+    /// Writes buffers to a regular file that is [open](Through::open), one after the other.
     Write {
         /// The file.
         ino: Ino,
-        /// Where. `None`: at the end, whatever others do.
+        /// The first byte. `None`: atomically at the end.
         offset: Option<u64>,
         /// The bytes.
         bufs: &'a [IoSlice<'a>],
     },
-    /// Allocates, frees, zeroes, removes or inserts a range of a regular file that is [open](Through::open), as fallocate(2).
+    /// Allocates, frees, zeroes, removes or inserts a range of a regular file that is
+    /// [open](Through::open), like fallocate(2).
     Allocate {
         /// The file.
         ino: Ino,
-        /// What is done.
+        /// The kind of change.
         mode: Fallocate,
         /// First byte.
         offset: u64,
         /// Number of bytes.
         len: u64,
     },
-    /// Copies bytes between regular files, of which the second is [open](Through::open), or fewer than asked for. A store that
-    /// does not copy (`EOPNOTSUPP`, `EXDEV`) is read and written instead.
+    /// Copies at most `len` bytes between regular files, of which the second is
+    /// [open](Through::open). If the store does not copy (`EOPNOTSUPP`, `EXDEV`), the core reads
+    /// and writes.
     Copy {
         /// File and first byte.
         from: (Ino, u64),
@@ -143,7 +151,7 @@ pub enum Operation<'a> {
         /// Number of bytes.
         len: u64,
     },
-    /// Gives an extended attribute a value.
+    /// Sets an extended attribute.
     SetXattr {
         /// The inode.
         ino: Ino,
@@ -151,11 +159,11 @@ pub enum Operation<'a> {
         name: &'a [u8],
         /// The value.
         value: &'a [u8],
-        /// Must it be there, or not?
+        /// Must the attribute exist, or must it not?
         how: XattrSet,
-        /// The permission bits that an access control list brings along, by the core's rules.
+        /// The permission bits that an access control list implies, by the core's rules.
         perm: Option<u16>,
-        /// `false`: by those rules it says no more than these bits, and they are all that is kept.
+        /// `false`: the list is equivalent to these bits, and only they are stored.
         kept: bool,
     },
     /// Removes an extended attribute (`ENODATA`).
@@ -169,10 +177,11 @@ pub enum Operation<'a> {
     Sync {
         /// The inode.
         ino: Ino,
-        /// Only what reading it back needs?
+        /// Only the data, and the metadata that reading it back needs?
         data_only: bool,
     },
-    /// A descriptor of a file that is [open](Through::open) is closed: what a store put off and cannot do is told now.
+    /// A descriptor of a file that is [open](Through::open) is closed: the store reports errors of
+    /// deferred work now.
     Flush {
         /// The file.
         ino: Ino,
@@ -180,7 +189,7 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// The directories of which it changes names.
+    /// The directories with names that it changes.
     #[must_use]
     pub fn directories(&self) -> [Option<Ino>; 2] {
         match *self {
@@ -197,18 +206,19 @@ impl Operation<'_> {
     }
 }
 
-/// An inode that is to be made.
+/// The attributes of a new inode.
 #[derive(Clone, Copy, Debug)]
 pub struct New<'a> {
     /// Type.
     pub kind: FileType,
-    /// The permission bits that were asked for. A store with rules of its own goes by these and the caller's umask.
+    /// The permission bits that the caller asked for. A store with rules of its own combines them
+    /// with the caller's umask.
     pub asked: u16,
-    /// The permission bits that it has by the core's rules: umask, default access control list, set-group-id.
+    /// The permission bits by the core's rules: umask, default access control list, set-group-id.
     pub perm: u16,
-    /// The group that it has by those rules.
+    /// The group by those rules.
     pub gid: u32,
-    /// The access control lists that it has by those rules: for access, and for what is made in it.
+    /// The access control lists by those rules: for access, and the default list.
     pub acls: [Option<&'a [u8]>; 2],
     /// Device number.
     pub rdev: u64,
@@ -216,10 +226,11 @@ pub struct New<'a> {
     pub target: Option<&'a [u8]>,
 }
 
-/// Attributes that change.
+/// Changes of attributes. A change of owner or group removes file capabilities
+/// (`security.capability`) of anything but a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes<'a> {
-    /// Permission bits: those that were asked for, or what is left of them with another owner.
+    /// Permission bits: as requested, or the rest of them after a change of owner.
     pub perm: Option<u16>,
     /// Owner.
     pub uid: Option<u32>,
@@ -229,11 +240,13 @@ pub struct Attributes<'a> {
     pub atime: Option<SetTime>,
     /// Time of modification.
     pub mtime: Option<SetTime>,
-    /// The access control list that goes with the permission bits, by the core's rules.
+    /// The access control list that belongs to the permission bits, by the core's rules.
     pub acl: Option<&'a [u8]>,
+    /// Are file capabilities removed, if there are any?
+    pub drops_capability: bool,
 }
 
-/// What tells whether an inode is as it was: as far as the times of a store show.
+/// Identifies a state of an inode, as far as the times of a store show changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Length in bytes.
@@ -245,7 +258,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// That of a record.
+    /// The version of a record.
     #[must_use]
     pub const fn of(record: &InodeRecord) -> Self {
         Self {
@@ -256,37 +269,41 @@ impl Version {
     }
 }
 
-/// An inode that an operation touched (NFS calls the two together weak cache consistency data).
+/// An inode that an operation changed, before and after (NFS calls the pair weak cache consistency
+/// data).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// What it was directly before. `None`: nobody knows, so that nothing stands of what is in memory.
+    /// The version directly before. `None`: unknown, so that all cached data of the inode is
+    /// invalid.
     pub before: Option<Version>,
-    /// As it is now.
+    /// The record after the operation.
     pub record: InodeRecord,
 }
 
-/// What an operation did.
+/// The result of an operation.
 ///
-/// *Order.* What others do with the same inodes at the same time may be in the records or not, but all is in them that had been
-/// done when `at` was read.
+/// *Order.* The records contain every change that was complete when `at` was read. Later concurrent
+/// changes by others may be in them or not.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// A time, by the store's [clock](super::Shared::now): after the change, and before the records were read.
+    /// A time of the store's [clock](super::Shared::now), read after the change and before the
+    /// records.
     pub at: Instant,
-    /// What the name leads to that was made or moved, or led to that was removed.
+    /// The inode of the name that was made, moved or removed.
     pub entry: Option<(Ino, FileType)>,
-    /// Of a rename what its second name led to before.
+    /// For a rename, the inode that the second name led to before.
     pub other: Option<(Ino, FileType)>,
-    /// Those inodes that were touched and are told: directories, and what their names led to. The store is asked for the others.
+    /// The changed inodes that the answer contains: directories, and the inodes of their names. The
+    /// core loads the others.
     pub touched: Vec<Touched>,
-    /// Of a write or a copy the bytes that were written.
+    /// For a write or a copy, the number of bytes written.
     pub count: u64,
-    /// Of a write where it began.
+    /// For a write, its offset.
     pub start: u64,
 }
 
 impl Done {
-    /// Nothing is told.
+    /// A result that contains nothing.
     #[must_use]
     pub const fn at(at: Instant) -> Self {
         Self {
@@ -299,7 +316,7 @@ impl Done {
         }
     }
 
-    /// What is told of an inode.
+    /// What the result contains of an inode.
     #[must_use]
     pub fn of(&self, ino: Ino) -> Option<&Touched> {
         self.touched.iter().find(|it| it.record.ino == ino)

@@ -1,34 +1,34 @@
-//! Operations over a store that is written through ([`Through`]): the store first, and memory takes in what came of it.
+//! Operations over a store that is written through ([`Through`]): the store first, memory after it.
 //!
-//! Each operation of the core forks once, where it would change memory, to the one of the same name here. What comes before the fork is common
-//! to both: permissions, and which names can be. What comes here: the store is asked to do it, what it tells of the
-//! inodes that were touched is [taken in](take_in), names that are in memory change where they still [stand](names), and
-//! watchers are told. So nothing is in memory that is not in the store, and nothing has to be written back.
+//! A change is one operation over all stores: see [`crate::transaction`]. Opening, closing and
+//! syncing branch to the methods of the same names here.
 //!
-//! *Own changes and those of others.* The store tells of each inode also what it was directly before. If that is what memory has, nobody
-//! else changed it, and what is in memory stands but for what the operation changed; else all of it goes.
+//! The store is asked for the operation. Then the returned records [apply](take_in) to the inodes
+//! in memory, cached names that are still [valid](names) change, and watchers are notified. So all
+//! data in memory is also in the store, and there is no writeback.
 //!
-//! *Locking.* Nothing is locked while the store is asked, but the pages of a file that is written, as when it is read:
-//! a store that does not answer holds up those that use the same file, and no unmount.
+//! *Own changes and those of others.* The store returns the version of each inode directly before
+//! the operation. If it equals the version in memory, the inode had no other change: cached data is
+//! valid except for what the operation changed. Otherwise all of it is dropped.
+//!
+//! *Locking.* No lock is held during a request, except the page lock of a file that is written or
+//! read. A store that does not answer blocks users of the same file, and no unmount.
 
-mod attributes;
 mod content;
 mod make;
 mod names;
 mod open;
-mod remove;
-mod rename;
 mod take_in;
-mod xattr;
 
-pub(crate) use open::Created;
+pub(crate) use names::enter;
 
-use crate::file_system::{Core, Scope};
+use crate::evictions;
+use crate::file_system::Core;
 use crate::shared::SharedStore;
-use crate::store::{Done, Operation, Through};
-use crate::types::{Caller, Result};
+use crate::store::{Done, Operation, Scope, Through};
+use crate::types::{Caller, Ino, Result};
 
-/// A store that is written through, with the file system over it.
+/// A store that is written through, with its file system.
 #[derive(Clone, Copy)]
 pub(crate) struct ThroughStore<'c> {
     core: &'c Core,
@@ -51,14 +51,38 @@ impl Core {
     }
 }
 
-impl ThroughStore<'_> {
-    /// Has the store do it; waits until it is durable with the option `sync`, until the directories
-    /// are with `dirsync`.
+/// What an operation changed of an inode besides its attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Nothing,
+    /// Extended attributes and access control lists.
+    Rest,
+    /// The bytes of a file.
+    Content,
+}
+
+/// An operation that the store has performed.
+pub(crate) struct Performed<'c> {
+    pub(super) through: ThroughStore<'c>,
+    pub(crate) done: Done,
+    /// For each changed directory, the number of changes through this core that had ended before.
+    changes: [Option<(Ino, u32)>; 2],
+    /// The evictions before the operation.
+    evictions: Box<[u64; evictions::SHARDS]>,
+}
+
+impl<'c> ThroughStore<'c> {
+    /// Asks the store for an operation. With the option `sync`, waits until it is durable, with
+    /// `dirsync`, until its directories are.
     ///
     /// # Errors
-    /// What the store answers.
-    fn perform(self, who: &Caller, operation: &Operation<'_>) -> Result<Done> {
+    /// Those of the store.
+    pub(crate) fn perform(self, who: &Caller, operation: &Operation<'_>) -> Result<Performed<'c>> {
         self.core.alive()?;
+        let coherence = self.shared.coherence;
+        let changes = operation.directories();
+        let changes = changes.map(|dir| dir.map(|dir| (dir, coherence.changes(dir))));
+        let evictions = Box::new(self.core.evictions.snapshot());
         let done = self.store.perform(who, operation);
         let done = done.map_err(|error| self.core.or_gone(error))?;
         if self.core.waits_for(Scope::Inodes) {
@@ -70,12 +94,18 @@ impl ThroughStore<'_> {
                 self.store.perform(&itself(), &sync)?;
             }
         }
-        Ok(done)
+        let through = self;
+        Ok(Performed {
+            through,
+            done,
+            changes,
+            evictions,
+        })
     }
 }
 
-/// The caller of a change that another one brings along: the file system itself.
-fn itself() -> Caller {
+/// The caller of changes that another change implies: the file system itself.
+pub(crate) fn itself() -> Caller {
     Caller {
         checked: true,
         ..Caller::root()

@@ -1,12 +1,13 @@
-//! Inodes that an operation touched, as the store told of them.
+//! Updates of inodes in memory by the records that an operation returned.
 
 use holdfast_cache::{Pages, PagesLock};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Instant;
 
-use super::ThroughStore;
-use crate::evictions::{self, Evictions};
+use super::{Changed, Performed, ThroughStore};
+use crate::directory::Residency;
+use crate::evictions::Evictions;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::node::Node;
 use crate::shared::version;
@@ -15,21 +16,12 @@ use crate::types::{Caller, Errno, FileType, Ino, Result};
 
 const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
 
-/// What an operation changed of an inode, beside its attributes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Changed {
-    Nothing,
-    /// Extended attributes and access control lists.
-    Rest,
-    /// The bytes of a file.
-    Content,
-}
-
 impl<'c> ThroughStore<'c> {
-    /// What became of an inode, and since when: as it was told, or as the store tells now.
+    /// The record of an inode after an operation, and its time: from the result, or by another
+    /// request.
     ///
     /// # Errors
-    /// What the store answers.
+    /// Those of the store.
     pub(super) fn touched<'d>(
         self,
         done: &'d Done,
@@ -44,10 +36,11 @@ impl<'c> ThroughStore<'c> {
         Ok((Cow::Owned(Touched { before, record }), at))
     }
 
-    /// Takes in what became of an inode that is in memory, and in use.
+    /// Updates an inode that is in memory and referenced.
     ///
     /// # Errors
-    /// `ESTALE`: it is another inode. What the store answers that has to be asked for extended attributes.
+    /// `ESTALE`: the number means another inode. Errors of the store, if extended attributes have
+    /// to be read.
     pub(super) fn take_in(
         self,
         inode: &Inode,
@@ -65,7 +58,8 @@ impl<'c> ThroughStore<'c> {
             false => core.renewed_rare(inode, record)?,
         };
         {
-            // First: while another thread has them the store may be asked.
+            // The pages are locked before the order lock: a holder of the page lock may ask the
+            // store.
             let mut pages = inode.regular().ok().map(Pages::lock);
             if let Some(pages) = &mut pages
                 && (!stands || changed == Changed::Content)
@@ -80,8 +74,8 @@ impl<'c> ThroughStore<'c> {
         Ok(())
     }
 
-    /// As [`take_in`](Self::take_in), of a file of which these bytes were written. Its pages are locked since before that.
-    /// Does what was known of it stand?
+    /// Like [`take_in`](Self::take_in), for a file of which this range was written. Its pages have
+    /// been locked since before the write. Returns whether the cached data was valid.
     ///
     /// # Errors
     /// The same.
@@ -96,12 +90,12 @@ impl<'c> ThroughStore<'c> {
         let stands = touched.before == Some(version(inode));
         let size = record.size;
         if stands && inode.is_mapped() && size > WHOLE && inode.size() > WHOLE {
-            // The bytes are elsewhere now, also where there was a hole.
+            // The blocks are new, also where there was a hole.
             let written = bytes.start / PAGE..bytes.end.div_ceil(PAGE);
             pages.begin();
             pages.forget(written.clone(), core.loaded());
             inode.partial();
-            match pages.put_aside(written, core.loaded()) {
+            match pages.mark_unloaded(written, core.loaded()) {
                 Ok(()) => inode.takes(record.space, size),
                 Err(_) => core.forget_content(inode, pages, record.space),
             }
@@ -119,12 +113,13 @@ impl<'c> ThroughStore<'c> {
         Ok(stands)
     }
 
-    /// It is not known what became of a file's content, which is locked.
+    /// The content of a file, which is locked, is unknown.
     pub(super) fn take_in_nothing(self, inode: &Inode, pages: &mut PagesLock<'_>) {
         self.core.forget_content(inode, pages, StoredSpace::UNKNOWN);
     }
 
-    /// A kernel may have what others changed, and takes it for what its own change left.
+    /// The kernel may have cached pages from before a change by others, and would attribute the new
+    /// times to its own change.
     pub(super) fn tell_of_others(self, inode: &Inode, stands: bool) {
         let bypassed = || self.shared.coherence.checked(inode.ino()).is_bypassed();
         if !stands && inode.kind() == FileType::Regular && !bypassed() {
@@ -141,47 +136,10 @@ impl<'c> ThroughStore<'c> {
         }
     }
 
-    /// The inode that an operation made or gave a name, brought into memory if need be. `evictions`: from before. `None`: it has to be
-    /// asked for.
+    /// Updates an inode that an operation changed, if it is in memory.
     ///
     /// # Errors
-    /// As [`take_in`](Self::take_in).
-    pub(super) fn take_in_entry(
-        self,
-        done: &Done,
-        evictions: &[u64; evictions::SHARDS],
-    ) -> Result<Option<Node>> {
-        let core = self.core;
-        let (ino, _) = done.entry.ok_or(Errno::EUCLEAN)?;
-        let Some(touched) = done.of(ino) else {
-            return Ok(None);
-        };
-        if let Some(node) = core.node_in_memory(ino)? {
-            self.take_in(node.inode(), touched, done.at, Changed::Rest)?;
-            return Ok(Some(node));
-        }
-        match core.take_in_told(&touched.record, Evictions::of(evictions, ino)) {
-            Ok(Some((node, true))) => {
-                self.date(node.inode(), touched, done.at, |_| ());
-                Ok(Some(node))
-            }
-            Ok(Some((node, false))) => {
-                self.take_in(node.inode(), touched, done.at, Changed::Rest)?;
-                Ok(Some(node))
-            }
-            // It was known and let go meanwhile.
-            Ok(None) => Ok(None),
-            Err(error) => {
-                core.let_go_unless_known(ino);
-                Err(error)
-            }
-        }
-    }
-
-    /// An inode that an operation touched, if it is in memory, as it is now.
-    ///
-    /// # Errors
-    /// As [`take_in`](Self::take_in).
+    /// Those of [`take_in`](Self::take_in).
     pub(super) fn take_in_known(
         self,
         done: &Done,
@@ -196,5 +154,101 @@ impl<'c> ThroughStore<'c> {
         let (touched, at) = self.touched(done, ino)?;
         self.take_in(node.inode(), &touched, at, changed)?;
         Ok(Some(node))
+    }
+
+    /// Updates the inode that lost a name, if it is in memory. A removed directory has no names,
+    /// and gets none.
+    ///
+    /// # Errors
+    /// Those of [`take_in`](Self::take_in).
+    pub(super) fn take_in_lost(self, done: &Done, ino: Ino) -> Result<Option<Node>> {
+        let Some(node) = self.take_in_known(done, ino, Changed::Nothing)? else {
+            return Ok(None);
+        };
+        if let Ok(body) = node.inode().directory()
+            && node.inode().nlink() == 0
+        {
+            let mut names = body.names.write();
+            let count = names.len();
+            names.forget(true);
+            debug_assert!(names.place() == Residency::Unloaded, "nobody lists it");
+            names.free();
+            self.core.names.add(-i64::from(count));
+        }
+        Ok(Some(node))
+    }
+}
+
+impl Performed<'_> {
+    /// The inode that the operation created or gave a name, loaded if necessary. `None`: the result
+    /// does not contain it.
+    ///
+    /// # Errors
+    /// Those of [`take_in`](ThroughStore::take_in).
+    pub(super) fn take_in_entry(&self) -> Result<Option<Node>> {
+        let (through, core, done) = (self.through, self.through.core, &self.done);
+        let (ino, _) = done.entry.ok_or(Errno::EUCLEAN)?;
+        let Some(touched) = done.of(ino) else {
+            return Ok(None);
+        };
+        let update = |node: Node| {
+            through.take_in(node.inode(), touched, done.at, Changed::Rest)?;
+            Ok(Some(node))
+        };
+        if let Some(node) = core.node_in_memory(ino)? {
+            return update(node);
+        }
+        match core.take_in(&touched.record, Evictions::of(&self.evictions, ino), false) {
+            Ok(Some((node, true))) => {
+                through.date(node.inode(), touched, done.at, |_| ());
+                Ok(Some(node))
+            }
+            Ok(Some((node, false))) => update(node),
+            // It was known and forgotten meanwhile.
+            Ok(None) => Ok(None),
+            Err(error) => {
+                core.let_go_unless_known(ino);
+                Err(error)
+            }
+        }
+    }
+
+    /// Updates an inode that the operation changed.
+    ///
+    /// # Errors
+    /// Those of [`take_in`](ThroughStore::take_in).
+    pub(crate) fn update(&self, node: &Node, changed: Changed) -> Result<()> {
+        let (touched, at) = self.through.touched(&self.done, node.ino())?;
+        self.through.take_in(node.inode(), &touched, at, changed)
+    }
+
+    /// Updates the inodes of a rename that are in memory: the moved one, and the other name's.
+    ///
+    /// # Errors
+    /// Those of [`take_in`](ThroughStore::take_in).
+    pub(crate) fn take_in_moved(&self) -> Result<[Option<Node>; 2]> {
+        let (through, done) = (self.through, &self.done);
+        let (moved, _) = done.entry.ok_or(Errno::EUCLEAN)?;
+        let moved = through.take_in_known(done, moved, Changed::Nothing)?;
+        let other = match done.other {
+            Some((ino, _)) => through.take_in_lost(done, ino)?,
+            None => None,
+        };
+        Ok([moved, other])
+    }
+
+    /// As [`take_in_lost`](ThroughStore::take_in_lost), for the entry that was removed. `None` also
+    /// if the store knows nothing of it any more.
+    ///
+    /// # Errors
+    /// Those of [`take_in`](ThroughStore::take_in).
+    pub(crate) fn take_in_lost_entry(&self) -> Result<Option<Node>> {
+        let Some((ino, _)) = self.done.entry else {
+            return Ok(None);
+        };
+        match self.through.take_in_lost(&self.done, ino) {
+            Err(Errno::ESTALE) => Ok(None),
+            taken => taken,
+        }
     }
 }

@@ -19,17 +19,17 @@ bitflags! {
         const CLOSE_NOWRITE = 0x10;
         /// A file was opened.
         const OPEN = 0x20;
-        /// A name went from this directory; the event with its new name has the same cookie.
+        /// A name was moved from this directory; the event with its new name has the same cookie.
         const MOVED_FROM = 0x40;
-        /// A name came to this directory.
+        /// A name was moved to this directory.
         const MOVED_TO = 0x80;
-        /// A name was made in this directory.
+        /// A name was created in this directory.
         const CREATE = 0x100;
         /// A name was removed from this directory.
         const DELETE = 0x200;
-        /// The watched inode itself is gone.
+        /// The watched inode was freed.
         const DELETE_SELF = 0x400;
-        /// The watched inode itself got another name.
+        /// The watched inode was renamed.
         const MOVE_SELF = 0x800;
         /// In events only: the file system was unmounted.
         const UNMOUNT = 0x2000;
@@ -37,7 +37,7 @@ bitflags! {
         const Q_OVERFLOW = 0x4000;
         /// In events only: the watch has ended; no event follows.
         const IGNORED = 0x8000;
-        /// In events only: the inode that this is about is a directory.
+        /// In events only: the subject is a directory.
         const ISDIR = 0x4000_0000;
     }
 }
@@ -51,15 +51,15 @@ impl EventMask {
     pub const MOVE: Self = Self::MOVED_FROM.union(Self::MOVED_TO);
 }
 
-/// Something that happened to a watched inode.
+/// An event of a watched inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The inode that is watched.
+    /// The watched inode.
     pub ino: Ino,
-    /// What happened.
+    /// The kind.
     pub mask: EventMask,
     /// Joins the two events of a rename; 0 for others.
     pub cookie: u32,
-    /// The name in the watched directory that this is about; none if it is the inode itself.
+    /// The name in the watched directory; none if the event is about the inode itself.
     pub name: Option<Box<[u8]>>,
 }

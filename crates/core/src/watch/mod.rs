@@ -1,16 +1,15 @@
-//! Watches: what inotify(7) tells of an inode, told within the process.
+//! Watches: the events of inotify(7), within the process.
 //!
-//! A [`Watch`] is on one inode and has its own queue. Operations report what they did to the
-//! [`WatchRegistry`]; it copies the event into the queues of those who asked, and nothing else
-//! happens: there is no callback.
+//! A [`Watch`] is on one inode and has its own queue. Operations report events to the
+//! [`WatchRegistry`], which copies them into the queues of matching watches. There is no callback.
 //!
 //! *Invariants.*
-//! - A queue is bounded. An event that finds it full is lost, and one `Q_OVERFLOW` says so.
+//! - A queue is bounded. An event that finds it full is dropped, and one `Q_OVERFLOW` reports that.
 //! - After `IGNORED` nothing follows.
-//! - Where nobody watches, reporting reads lines that nobody writes.
+//! - Without watches, reporting reads only cache lines that are never written.
 //!
-//! *Locking.* a shard of the registry > one queue > nothing. Both are held for copying an event
-//! only, so an operation may report under locks of its own, and receivers hold neither.
+//! *Locking.* a shard of the registry > one queue > nothing. Both are held only to copy an event,
+//! so an operation may report under its own locks, and receivers hold neither.
 
 mod event;
 mod queue;

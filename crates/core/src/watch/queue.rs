@@ -1,4 +1,4 @@
-//! The queue between those who report events and the one who receives them.
+//! The queue between the reporters of events and their receiver.
 
 use super::event::{Event, EventMask};
 use holdfast_types::Ino;
@@ -41,8 +41,8 @@ impl EventQueue {
         }
     }
 
-    /// Adds an event, unless it repeats the last one (as far as that is still waiting) or there
-    /// is no room. Unlike inotify's, repeated events must agree in their cookie too.
+    /// Adds an event, unless it repeats the last one (if that is still queued) or the queue is
+    /// full. Unlike inotify, repeated events must also have the same cookie.
     pub(super) fn push(&self, ino: Ino, mask: EventMask, name: Option<&[u8]>, cookie: u32) {
         let mut pending = self.pending.lock();
         let repeats = |last: &Event| {
@@ -80,9 +80,9 @@ impl EventQueue {
         self.pending.lock().pop()
     }
 
-    /// The next event, waited for no longer than `timeout`.
+    /// The next event; waits at most `timeout`.
     pub(super) fn pop_timeout(&self, timeout: Duration) -> Option<Event> {
-        // None: further off than the clock goes.
+        // None: beyond the range of the clock.
         let deadline = Instant::now().checked_add(timeout);
         let mut pending = self.pending.lock();
         loop {

@@ -1,161 +1,112 @@
-//! Who watches what.
+//! The registry of watches.
 
 use super::event::{Event, EventMask};
 use super::queue::EventQueue;
 use hashbrown::HashMap;
-use holdfast_sync::{Padded, PerCore};
+use holdfast_sync::Padded;
 use holdfast_types::Ino;
 use parking_lot::RwLock;
-use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SHARDS: usize = 64;
-/// Events that a watch holds for its receiver, as inotify's `max_queued_events`.
+/// The most events in the queue of a watch, like inotify's `max_queued_events`.
 const CAPACITY: usize = 16384;
 
 /// All watches of a file system.
 pub(crate) struct WatchRegistry {
-    /// Was there ever a watch? Written once, so that those who only ask read a line that rests.
+    /// Was there ever a watch? Written once, so checks read a cache line that does not change.
     used: Padded<AtomicBool>,
-    // Each by itself: a watch may outlive the registry, and what counts that is the shard's.
+    // Reference-counted each: a watch may outlive the registry, and its shard counts it.
     shards: Box<[Arc<Shard>]>,
-    /// The cookie dealt next: each slot goes through its own residue class, so no two slots deal
-    /// the same and no two threads write one line.
-    cookies: PerCore<AtomicU32>,
-    cookie_step: u32,
+    /// The next cookie.
+    cookie: AtomicU32,
 }
 
-/// The watches of some inodes, on lines of its own.
+/// The watches of some inodes, on cache lines of its own.
 #[derive(Default)]
 struct Shard(Padded<Guarded>);
 
 #[derive(Default)]
 struct Guarded {
-    /// One bit for each bucket of inode numbers that has a watch. Changes with the lock held.
-    filter: AtomicU64,
     /// Watches. Changes with the lock held.
     count: AtomicUsize,
-    lists: RwLock<Lists>,
+    targets: RwLock<Targets>,
 }
 
-struct Lists {
-    /// No entry is empty.
-    targets: HashMap<Ino, Vec<Arc<Target>>, foldhash::fast::RandomState>,
-    /// Watched inodes in each bucket.
-    buckets: [u32; 64],
-}
+/// No entry is empty.
+type Targets = HashMap<Ino, Vec<Arc<Target>>, foldhash::fast::RandomState>;
 
-impl Default for Lists {
-    fn default() -> Self {
-        Self {
-            targets: HashMap::default(),
-            buckets: [0; 64],
-        }
-    }
-}
-
-/// One watch as reporters see it.
+/// One watch, as reporters use it.
 #[derive(Debug)]
 struct Target {
     mask: EventMask,
     queue: EventQueue,
 }
 
-/// Shard, and bucket within it, of an inode number.
-#[derive(Clone, Copy)]
-struct Place {
-    shard: usize,
-    bucket: u32,
-}
-
-impl Place {
-    fn of(ino: Ino) -> Self {
-        // Fibonacci hashing: numbers come in runs, which this scatters evenly.
-        let hash = ino.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
-        Self {
-            shard: (hash >> 6) as usize,
-            bucket: (hash & 63) as u32,
-        }
-    }
-}
-
 impl Guarded {
-    /// False only if nobody watches; true, on a chance of at most the share of buckets in use,
-    /// also if nobody does.
+    /// False if no inode of the shard is watched.
     ///
     /// Relaxed here and where it is written: a reporter that must see a watch is ordered
-    /// after [`WatchRegistry::add`] by whatever made it so, and no other may rely on it.
-    fn may_be_watched(&self, place: Place) -> bool {
-        self.filter.load(Ordering::Relaxed) >> place.bucket & 1 != 0
+    /// after [`WatchRegistry::add`] by other synchronization, and no other may rely on it.
+    fn may_be_watched(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
     }
 
     fn add(&self, ino: Ino, target: Arc<Target>) {
-        let place = Place::of(ino);
-        let mut lists = self.lists.write();
-        let targets = lists.targets.entry(ino).or_default();
-        targets.push(target);
-        if targets.len() == 1 {
-            lists.buckets[place.bucket as usize] += 1;
-            self.filter.fetch_or(1 << place.bucket, Ordering::Relaxed);
-        }
+        let mut targets = self.targets.write();
+        targets.entry(ino).or_default().push(target);
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Forgets one target, if it has not been forgotten before.
+    /// Removes one target, if it is still there.
     fn remove(&self, ino: Ino, target: &Arc<Target>) {
-        let mut lists = self.lists.write();
-        let Some(targets) = lists.targets.get_mut(&ino) else {
+        let mut targets = self.targets.write();
+        let Some(list) = targets.get_mut(&ino) else {
             return;
         };
-        let before = targets.len();
-        targets.retain(|other| !Arc::ptr_eq(other, target));
-        let removed = before - targets.len();
-        if targets.is_empty() {
-            self.take(&mut lists, ino);
+        let before = list.len();
+        list.retain(|other| !Arc::ptr_eq(other, target));
+        let removed = before - list.len();
+        if list.is_empty() {
+            targets.remove(&ino);
         }
         self.count.fetch_sub(removed, Ordering::Relaxed);
     }
 
-    /// Takes an inode with its targets out; the count is the caller's.
-    fn take(&self, lists: &mut Lists, ino: Ino) -> Vec<Arc<Target>> {
-        let Some(targets) = lists.targets.remove(&ino) else {
-            return Vec::new();
+    /// Ends the watches of the inodes that `take` removes, with `IGNORED` as the last event.
+    fn end(&self, events: EventMask, take: impl FnOnce(&mut Targets) -> Targets) {
+        let ended = {
+            let mut targets = self.targets.write();
+            let ended = take(&mut targets);
+            let count = ended.values().map(Vec::len).sum();
+            self.count.fetch_sub(count, Ordering::Relaxed);
+            ended
         };
-        let place = Place::of(ino);
-        let left = &mut lists.buckets[place.bucket as usize];
-        *left -= 1;
-        if *left == 0 {
-            self.filter
-                .fetch_and(!(1 << place.bucket), Ordering::Relaxed);
+        for (ino, targets) in &ended {
+            for target in targets {
+                for event in events.iter() {
+                    target.queue.push(*ino, event, None, 0);
+                }
+            }
         }
-        targets
     }
+}
 
-    /// Takes these inodes out, with their targets.
-    fn end(&self, which: impl FnOnce(&Lists) -> Vec<Ino>) -> Vec<(Ino, Arc<Target>)> {
-        let mut lists = self.lists.write();
-        let mut ended = Vec::new();
-        for ino in which(&lists) {
-            let targets = self.take(&mut lists, ino);
-            self.count.fetch_sub(targets.len(), Ordering::Relaxed);
-            ended.extend(targets.into_iter().map(|target| (ino, target)));
-        }
-        ended
-    }
+/// The shard of an inode.
+fn shard_of(ino: Ino) -> usize {
+    // Fibonacci hashing: numbers come in runs, which this scatters evenly.
+    (ino.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SHARDS.ilog2())) as usize
 }
 
 impl WatchRegistry {
     pub(crate) fn new() -> Self {
-        let next = Cell::new(0);
-        let cookies = PerCore::new(|| AtomicU32::new(next.replace(next.get() + 1)));
         Self {
             used: Padded::default(),
             shards: (0..SHARDS).map(|_| Arc::default()).collect(),
-            cookies,
-            cookie_step: next.get(),
+            cookie: AtomicU32::new(0),
         }
     }
 
@@ -164,7 +115,7 @@ impl WatchRegistry {
         self.add_with_capacity(ino, mask, CAPACITY)
     }
 
-    /// As [`WatchRegistry::add`], with room for this many events.
+    /// Like [`WatchRegistry::add`], with room for this many events.
     pub(super) fn add_with_capacity(&self, ino: Ino, mask: EventMask, capacity: usize) -> Watch {
         let mask = mask & EventMask::ALL_EVENTS;
         let target = Arc::new(Target {
@@ -174,7 +125,7 @@ impl WatchRegistry {
         if !self.is_used() {
             self.used.store(true, Ordering::Relaxed);
         }
-        let shard = &self.shards[Place::of(ino).shard];
+        let shard = &self.shards[shard_of(ino)];
         shard.0.add(ino, Arc::clone(&target));
         Watch {
             shard: Arc::clone(shard),
@@ -183,38 +134,36 @@ impl WatchRegistry {
         }
     }
 
-    /// Was there ever a watch? Reads a line that is written once.
+    /// Was there ever a watch? Reads a cache line that is written once.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The shard of an inode that somebody may watch.
+    /// The shard of an inode that may be watched.
     fn shard_of(&self, ino: Ino) -> Option<&Guarded> {
         if !self.is_used() {
             return None;
         }
-        let place = Place::of(ino);
-        let shard: &Guarded = &self.shards[place.shard].0;
-        shard.may_be_watched(place).then_some(shard)
+        let shard: &Guarded = &self.shards[shard_of(ino)].0;
+        shard.may_be_watched().then_some(shard)
     }
 
-    /// Does anybody watch this inode? Cheap, and writes nothing shared, unless somebody watches
-    /// it or one of the few that share its bucket.
+    /// Is this inode watched? Takes a lock only if an inode of its shard is.
     pub(crate) fn is_watched(&self, ino: Ino) -> bool {
         self.shard_of(ino)
-            .is_some_and(|shard| shard.lists.read().targets.contains_key(&ino))
+            .is_some_and(|shard| shard.targets.read().contains_key(&ino))
     }
 
-    /// Tells the watches of `ino` that asked for it; each is told of the kinds it asked for.
+    /// Reports an event to the watches of `ino` with a mask that contains it.
     ///
-    /// `name` is the name in the directory `ino` that this is about, if it is about a name.
+    /// `name`: the name in the directory `ino`, if the event is about a name.
     pub(crate) fn notify(&self, ino: Ino, mask: EventMask, name: Option<&[u8]>, cookie: u32) {
         let Some(shard) = self.shard_of(ino) else {
             return;
         };
-        let lists = shard.lists.read();
-        for target in lists.targets.get(&ino).into_iter().flatten() {
+        let targets = shard.targets.read();
+        for target in targets.get(&ino).into_iter().flatten() {
             let kinds = mask & target.mask;
             if !kinds.is_empty() {
                 let kinds = kinds | mask & EventMask::ISDIR;
@@ -223,39 +172,36 @@ impl WatchRegistry {
         }
     }
 
-    /// The inode is gone (and `DELETE_SELF` reported): ends its watches with `IGNORED`.
+    /// The inode was freed (and `DELETE_SELF` reported): ends its watches with `IGNORED`.
     pub(crate) fn gone(&self, ino: Ino) {
-        let Some(shard) = self.shard_of(ino) else {
-            return;
-        };
-        for (ino, target) in shard.end(|_| vec![ino]) {
-            target.queue.push(ino, EventMask::IGNORED, None, 0);
+        if let Some(shard) = self.shard_of(ino) {
+            shard.end(EventMask::IGNORED, |targets| {
+                targets.remove_entry(&ino).into_iter().collect()
+            });
         }
     }
 
     /// Ends every watch with `UNMOUNT` and `IGNORED`.
     pub(crate) fn release_all(&self) {
         for shard in &self.shards {
-            for (ino, target) in shard.0.end(|lists| lists.targets.keys().copied().collect()) {
-                target.queue.push(ino, EventMask::UNMOUNT, None, 0);
-                target.queue.push(ino, EventMask::IGNORED, None, 0);
-            }
+            shard
+                .0
+                .end(EventMask::UNMOUNT | EventMask::IGNORED, std::mem::take);
         }
     }
 
-    /// A number for the two events of one rename: not 0, and not dealt again for a long time.
+    /// A number for the two events of one rename: not 0, and not reused for a long time.
     pub(crate) fn next_cookie(&self) -> u32 {
-        let slot = self.cookies.mine();
-        // Relaxed: only that it is dealt once matters.
+        // Relaxed: only uniqueness matters.
         loop {
-            match slot.fetch_add(self.cookie_step, Ordering::Relaxed) {
+            match self.cookie.fetch_add(1, Ordering::Relaxed) {
                 0 => {}
                 cookie => return cookie,
             }
         }
     }
 
-    /// Watches in all. A sum over shards: exact only while none comes or goes.
+    /// The number of watches. A sum over shards: exact only without concurrent changes.
     pub(crate) fn count(&self) -> usize {
         let count = |shard: &Arc<Shard>| shard.0.count.load(Ordering::Relaxed);
         self.shards.iter().map(count).sum()
@@ -278,12 +224,12 @@ impl Watch {
         self.ino
     }
 
-    /// The next event, if one has come.
+    /// The next event, if there is one.
     pub fn try_next(&self) -> Option<Event> {
         self.target.queue.try_pop()
     }
 
-    /// The next event; waits for one no longer than `timeout`.
+    /// The next event; waits at most `timeout`.
     pub fn next_timeout(&self, timeout: Duration) -> Option<Event> {
         self.target.queue.pop_timeout(timeout)
     }

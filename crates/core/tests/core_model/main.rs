@@ -1,4 +1,5 @@
-//! Parts of the core under every interleaving, compiled here once more with loom's atomics and locks (`primitive`).
+//! Parts of the core under every interleaving, compiled with loom's atomics and locks
+//! (`primitive`).
 
 #[path = "../../src/lazytime.rs"]
 mod lazytime;
@@ -8,7 +9,7 @@ mod order;
 mod primitive;
 mod syncs;
 
-/// What the modules call errors.
+/// The error type of the modules.
 mod types {
     pub(crate) type Result<T> = std::result::Result<T, &'static str>;
 }

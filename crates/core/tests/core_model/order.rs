@@ -1,12 +1,12 @@
-//! Turns at the store, under every interleaving.
+//! The log-order lock, under every interleaving.
 
-use crate::log_order::{HasTurn, take};
+use crate::log_order::{LogOrdered, take};
 use crate::primitive::Mutex;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
 
-/// An inode whose only attribute says how often it was changed, and what its store has of it.
+/// An inode with one attribute, which counts its changes, and the store's value of it.
 struct File {
     number: u64,
     attribute: AtomicU32,
@@ -14,12 +14,12 @@ struct File {
     stored: AtomicU32,
 }
 
-impl HasTurn for File {
+impl LogOrdered for File {
     fn number(&self) -> u64 {
         self.number
     }
 
-    fn turn(&self) -> &Mutex<()> {
+    fn log_order(&self) -> &Mutex<()> {
         &self.turn
     }
 }
@@ -34,12 +34,12 @@ impl File {
         }
     }
 
-    /// The core's part: a change, which has ended when the store is called.
+    /// The core's part: a change that is complete before the store is called.
     fn change(&self) -> u32 {
         self.attribute.fetch_add(1, Relaxed) + 1
     }
 
-    /// The store's part. Not one step: who comes between would be overwritten.
+    /// The store's part, in two steps, so that an unordered call in between would be overwritten.
     fn store(&self, latest: u32) {
         assert!(
             self.stored.load(Relaxed) <= latest,
@@ -96,7 +96,7 @@ fn an_inode_that_is_named_twice_has_one_turn() {
         let files = Arc::new([File::new(9), File::new(4)]);
         let others = Arc::clone(&files);
         let beside = thread::spawn(move || drop(take([&others[0], &others[1], &others[0]])));
-        // Whoever took it twice would wait for himself.
+        // A thread that took the lock twice would deadlock.
         drop(take([&files[1], &files[1], &files[1]]));
         beside.join().unwrap();
     });

@@ -1,4 +1,4 @@
-//! Access times that wait for the next sync, under every interleaving of those who note them and those who sync.
+//! Access times that wait for the next sync, under every interleaving of reads and syncs.
 
 use crate::lazytime::Lazytime;
 use loom::sync::Arc;
@@ -9,9 +9,9 @@ use loom::thread;
 #[derive(Default)]
 struct World {
     lazytime: Lazytime,
-    /// Its access time waits in memory.
+    /// Does its access time wait in memory?
     marked: AtomicBool,
-    /// How often it was handed to the store.
+    /// How often it was submitted to the store.
     written: AtomicU32,
 }
 
@@ -22,7 +22,7 @@ impl World {
         self.lazytime.note();
     }
 
-    /// A sync, whose walk fails if so said.
+    /// A sync; the walk fails if `fails` is set.
     fn sync(&self, fails: bool) {
         let walk = || {
             if fails {
@@ -36,7 +36,7 @@ impl World {
         let _ = self.lazytime.write(walk);
     }
 
-    /// What is marked is noted; and after one more sync nothing is.
+    /// A marked inode is noted, and one more sync writes its time.
     fn check(&self) {
         assert!(
             self.lazytime.any() || !self.marked.load(Relaxed),

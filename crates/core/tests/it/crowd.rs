@@ -1,5 +1,5 @@
-//! Many threads in one directory of many names: what they count comes out exactly, and listings
-//! beside them neither lose nor double what stays.
+//! Many threads in one directory of many names: counts are exact, and concurrent listings neither
+//! lose nor repeat a name that stays.
 
 use holdfast_core::types::{Caller, OpenFlags, RenameFlags, SetAttr, SetTime, Time};
 use holdfast_core::{FileSystem, MemoryLimits, Node, Options};
@@ -17,7 +17,7 @@ struct Place {
 }
 
 impl Place {
-    /// A directory of names that nobody will touch.
+    /// A directory with names that no thread changes.
     fn new() -> Self {
         let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
         let who = Caller::root();
@@ -49,7 +49,7 @@ impl Place {
         assert_eq!(done, Ok(()));
     }
 
-    /// All names but `.` and `..`, in pieces, with how often each came.
+    /// All names but `.` and `..`, listed `piece` at a time, with how often each was listed.
     fn list(&self, piece: usize) -> BTreeMap<String, u32> {
         let open = self
             .fs
@@ -154,7 +154,7 @@ fn names_links_and_times_of_a_crowded_directory_add_up() {
             assert!(attr.nlink >= 2 && attr.mtime == attr.ctime);
         },
     );
-    // Of four rounds: none, one moved, one and a directory (every other time), one replaced.
+    // Of four rounds: none, one renamed, one and a directory (every other time), one replaced.
     let names = STAY + THREADS * (3 * 500 + 250);
     place.assert_counts(names, 250 * THREADS as u32);
     let stats = place.fs.stats();
@@ -172,7 +172,7 @@ fn what_a_crowd_has_made_it_can_remove_until_nothing_is_left() {
         );
         place.assert_counts(STAY + THREADS * 1000, 0);
         crowd(
-            // What another thread has made.
+            // Created by another thread.
             |thread| {
                 let other = (thread + 1) % THREADS;
                 (0..1000).for_each(|round| place.unlink(&format!("f-{other}-{round}")));

@@ -1,4 +1,4 @@
-//! An inode that cannot be read, or a file of unknown space: what listings and attributes say.
+//! Listings and attributes of an unreadable inode, and of a file with unknown space.
 
 use holdfast_core::types::{Caller, Errno, FileType, OpenFlags};
 use holdfast_core::{FileSystem, Options};
@@ -13,7 +13,7 @@ fn an_inode_that_cannot_be_read_costs_no_name_of_the_listing() {
     let mut names = Vec::new();
     for n in 0..300 {
         let name = format!("f{n}").into_bytes();
-        // Some have more to load than their record.
+        // Some have more to be loaded than their record.
         match n % 3 {
             0 => drop(fs.symlink(&who, &root, &name, b"target").unwrap()),
             _ => drop(
@@ -47,9 +47,9 @@ fn an_inode_that_cannot_be_read_costs_no_name_of_the_listing() {
         .map(|(name, ino)| (name, ino, Errno::EIO))
         .collect();
     assert_eq!(failed, expected);
-    // Who wants the inode learns why it is not there.
+    // A lookup returns the error.
     assert_eq!(fs.lookup(&who, &root, &bad[0]).err(), Some(Errno::EIO));
-    // When the store gives it again, it is there.
+    // It is found again when the store can read it.
     store.hook().heal();
     let kind = fs.lookup(&who, &root, &bad[1]).unwrap().kind();
     assert_eq!(kind, FileType::Symlink);
@@ -86,7 +86,7 @@ fn whoever_asks_for_attributes_is_told_that_the_space_of_a_file_cannot_be_read()
     })
     .unwrap();
     assert_eq!(told, [(b"f".to_vec(), Err(Errno::EIO))]);
-    // It has a name all the same.
+    // The name exists all the same.
     let node = fs.lookup(&who, &root, b"f").unwrap();
     assert_eq!(fs.attributes(&node).err(), Some(Errno::EIO));
     assert_eq!(fs.getattr(&node).size, before.size);

@@ -1,7 +1,7 @@
-//! Bytes of a file on their way from the store: what readers, and those that change the file, see
-//! of it. Over a store that is this core's alone, and over one that others change.
+//! Bytes of a file that are being read from the store: what readers and concurrent changes see.
+//! Over a store of this core alone, and over one that others change.
 //!
-//! The store is held in a call, so that nothing here depends on times.
+//! The store is blocked in a call, so no test depends on timing.
 
 use holdfast_core::store::{Coherence, Store};
 use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, Result, SetAttr};
@@ -19,7 +19,7 @@ const SMALL: usize = 10_000;
 /// Upper bound for an operation that must not wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a read of bytes is held.
+/// Where a read of bytes is blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Begin,
@@ -30,14 +30,14 @@ enum At {
 struct State {
     hold: Option<At>,
     held: usize,
-    /// How often those that are held were let go.
+    /// How often blocked reads were released.
     let_go: usize,
     reads: usize,
     error: Option<Errno>,
     panics: bool,
 }
 
-/// Holds, fails or breaks off reads of bytes.
+/// Blocks, fails or aborts reads of bytes.
 #[derive(Default)]
 struct Gate {
     state: Mutex<State>,
@@ -65,7 +65,7 @@ impl Gate {
         state.held -= 1;
     }
 
-    /// Waits until so many reads are held.
+    /// Waits until so many reads are blocked.
     fn holds(&self, reads: usize) -> bool {
         let until = Instant::now() + PATIENCE;
         let mut state = self.state.lock();
@@ -96,8 +96,8 @@ impl Hook for Gate {
     }
 }
 
-/// A file system over a store that can be held, with a large and a small file of which nothing is
-/// in memory.
+/// A file system over a store that can be blocked, with a large and a small file that are not in
+/// memory.
 struct World {
     gate: Arc<Wrapped<Gate>>,
     fs: FileSystem,
@@ -133,9 +133,9 @@ impl World {
     }
 
     fn shared() -> Self {
-        let store = Arc::new(SharedStore::new(Coherence::Told {
+        let store = Arc::new(SharedStore::new(Coherence::Notified {
             valid: Duration::from_secs(3600),
-            heard: Duration::from_secs(3600),
+            notified: Duration::from_secs(3600),
         }));
         store.write(Ino::ROOT, b"large", &bytes(LARGE));
         store.write(Ino::ROOT, b"small", &bytes(SMALL));
@@ -156,7 +156,7 @@ impl World {
         self.fs.open_at(&who, &root, name, flags, 0o644).unwrap()
     }
 
-    /// The bytes of a page, as far as there are any.
+    /// The bytes of a page, up to the end of the file.
     fn page(&self, file: &OpenFile, number: usize) -> Result<Vec<u8>> {
         let mut found = vec![0; PAGE];
         let read = self.fs.read(file, (number * PAGE) as u64, &mut found)?;
@@ -236,7 +236,7 @@ fn the_map_of_a_file_is_asked_for_once_and_holds_up_nobody_else() {
                 .map(|_| beside(scope, || world.page(small, 1)))
                 .collect();
             assert!(gate.holds(1));
-            // Its attributes wait for nothing.
+            // Its attributes do not wait for the read.
             let attr = world.fs.getattr(small.node());
             assert_eq!(attr.size, SMALL as u64);
             gate.set(|state| state.hold = None);
@@ -248,7 +248,7 @@ fn the_map_of_a_file_is_asked_for_once_and_holds_up_nobody_else() {
     }
 }
 
-/// Has others change a file while bytes of it, which were read before, are on their way.
+/// Others change a file while bytes that were read before are on their way to memory.
 fn changed_below(name: &[u8], number: usize, len: usize) {
     let world = World::shared();
     let below = world.below.as_ref().unwrap();
@@ -263,7 +263,7 @@ fn changed_below(name: &[u8], number: usize, len: usize) {
         assert!(gate.holds(1));
         below.pass(1);
         below.write(Ino::ROOT, name, &vec![9; len]);
-        // Takes the change in.
+        // Learns of the change.
         let attr = world
             .fs
             .stat_at(&Caller::root(), &world.fs.root(), name, true);

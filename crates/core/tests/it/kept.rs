@@ -1,4 +1,4 @@
-//! What names, values and targets take of a file system in memory comes back, however they go.
+//! The space that names, values and targets take in a memory file system is freed on every path.
 
 use holdfast_core::types::{Caller, FileType, OpenFlags, RenameFlags, SetAttr, XattrSet};
 use holdfast_core::{FileSystem, MemoryLimits, Node, Options};
@@ -36,16 +36,16 @@ impl World {
     }
 }
 
-/// An ACL with an entry for somebody else.
-fn acl() -> Vec<u8> {
+/// An ACL that gives another user these rights.
+pub(crate) fn acl(perm: u16) -> Vec<u8> {
     let none = u32::MAX;
     let mut bytes = 2_u32.to_le_bytes().to_vec();
     for (tag, perm, id) in [
-        (0x01_u16, 6_u16, none),
-        (0x02, 6, 1000),
-        (0x04, 4, none),
-        (0x10, 6, none),
-        (0x20, 4, none),
+        (0x01_u16, 7_u16, none),
+        (0x02, perm, 1000),
+        (0x04, 5, none),
+        (0x10, 7, none),
+        (0x20, 0, none),
     ] {
         bytes.extend(tag.to_le_bytes());
         bytes.extend(perm.to_le_bytes());
@@ -54,10 +54,10 @@ fn acl() -> Vec<u8> {
     bytes
 }
 
-/// Something that is done there.
+/// A sequence of operations.
 type Way = (&'static str, fn(&World));
 
-/// What brings or takes names; the root is empty before and after.
+/// Sequences that add or remove names; the root is empty before and after.
 fn ways_of_names() -> Vec<Way> {
     vec![
         ("a name that is removed", |world| {
@@ -104,7 +104,7 @@ fn ways_of_names() -> Vec<Way> {
     ]
 }
 
-/// What brings or takes values; the root is empty before and after.
+/// Sequences that add or remove values; the root is empty before and after.
 fn ways_of_values() -> Vec<Way> {
     vec![
         ("values that are replaced, removed, and left", |world| {
@@ -138,20 +138,20 @@ fn ways_of_values() -> Vec<Way> {
         }),
         ("an ACL", |world| {
             let node = world.file(b"a");
-            world.set(&node, ACCESS, &acl());
+            world.set(&node, ACCESS, &acl(6));
             let set = SetAttr {
                 perm: Some(0o600),
                 ..SetAttr::default()
             };
             world.fs.setattr(&world.who, &node, &set, None).unwrap();
             world.fs.removexattr(&world.who, &node, ACCESS).unwrap();
-            world.set(&node, ACCESS, &acl());
+            world.set(&node, ACCESS, &acl(6));
             world.unlink(b"a");
         }),
         ("ACLs that are inherited", |world| {
             let (who, root) = (&world.who, world.fs.root());
             let dir = world.fs.mkdir(who, &root, b"dir", 0o755).unwrap();
-            world.set(&dir, DEFAULT, &acl());
+            world.set(&dir, DEFAULT, &acl(6));
             world.fs.mkdir(who, &dir, b"dir", 0o755).unwrap();
             let kind = FileType::Regular;
             world.fs.mknod(who, &dir, b"file", kind, 0o644, 0).unwrap();
@@ -180,7 +180,7 @@ fn what_names_and_values_took_comes_back_however_they_go() {
         let fs = FileSystem::memory(limits, Options::default());
         let who = Caller::root().with_umask(0o022);
         let world = World { fs, who };
-        // One byte that is counted still is a page that nobody can have.
+        // A single leaked byte would cost a page.
         let free = || world.fs.statfs().unwrap().blocks_free;
         assert_eq!(free(), 256);
         go(&world);

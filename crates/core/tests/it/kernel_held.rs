@@ -1,7 +1,8 @@
-//! L8: uses by number, in inodes and beside them, are lookups less forgets of a kernel, whatever leaves memory.
+//! L8: references by number, in inodes and beside them, equal a kernel's lookups minus its forgets,
+//! whatever is evicted.
 //!
-//! The model is a kernel's: it counts what it was told of and what it gave back, and knows which names there are. A file is there as
-//! long as it has a name or the kernel holds it.
+//! The model is a kernel: it counts the references it got and dropped, and knows the names. A file
+//! exists while it has a name or the kernel references it.
 
 use holdfast_core::types::{Caller, Errno, FileType, Ino, RenameFlags};
 use holdfast_core::{Bulkstat, FileSystem, Options, Visit};
@@ -19,12 +20,12 @@ enum Op {
     Link(u8, u8),
     Rename(u8, u8),
     Unlink(u8),
-    /// Of one that is held, by its place among them, so many uses.
+    /// The index among the referenced inodes, and the count.
     Forget(u8, u8),
-    /// As the request of a kernel that holds it, by its place.
+    /// A request of a kernel that references it, by its index.
     Use(u8),
     DropCaches,
-    /// Brings in what is not there, for once.
+    /// A scan, which loads inodes for a moment.
     Scan,
 }
 
@@ -43,7 +44,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What a kernel knows.
+/// The state of a kernel.
 #[derive(Default)]
 struct Kernel {
     names: BTreeMap<u8, Ino>,
@@ -159,7 +160,7 @@ fn agree(fs: &FileSystem, kernel: &Kernel, lost: Option<Ino>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// L8. The seed of a case that fails is printed, and kept beside this file.
+    /// L8. The seed of a failing case is printed, and kept beside this file.
     #[test]
     fn uses_by_number_are_lookups_less_forgets_of_a_model_kernel(
         little in any::<bool>(),
@@ -189,7 +190,7 @@ fn a_kernel_gives_back_what_it_holds_of_a_file_system_that_was_revoked() {
     }
     step(&fs, &mut kernel, Op::Unlink(3));
     fs.revoke().unwrap();
-    // Without its name it is there for the kernel alone; all others are away.
+    // It has no name and stays for the kernel; all others are evicted.
     assert_eq!(fs.stats().inodes, 2);
     assert_eq!(held_by(&fs), kernel.held);
     kernel.held.keys().for_each(|ino| fs.forget(*ino, 1));

@@ -1,4 +1,4 @@
-//! Times of an inode that were told differ from those told after the next change, however soon that comes.
+//! An inode's times that were read differ from those after the next change, however soon it comes.
 
 use holdfast_core::types::{
     Attr, Caller, FileType, OpenFlags, RenameFlags, SetAttr, Time, XattrSet,
@@ -27,7 +27,7 @@ impl Stage {
         self.fs.getattr(node)
     }
 
-    /// Does it again and again, and asks before and after; which time has to move is told by `time`.
+    /// Repeats a change, with a stat before and after; `time` selects the time that has to move.
     #[track_caller]
     fn moves(&self, node: &Node, time: impl Fn(&Attr) -> Time, mut change: impl FnMut(usize)) {
         for round in 0..ROUNDS {

@@ -1,9 +1,10 @@
-//! Which cache holds what was written to a file and not flushed.
+//! The identity of the cache that holds the unflushed writes to a file.
 //!
-//! A process that is killed leaves what it wrote in the kernel's page cache, or in the device's own, and
-//! the next to open the file finds it there. A restart of the machine empties the first, and so does a disk that was
-//! pulled out. So the identity is made of that of the boot, and of the sequence number which the kernel
-//! gives a disk each time that it appears (Linux 5.15; of a file, the disk that it lies on, where it is one).
+//! A killed process leaves its writes in the kernel's page cache, or in the device's own, and the
+//! next opening finds them there. A restart of the machine empties the first, and removing a disk
+//! the second. So the identity combines that of the boot with the sequence number that the kernel
+//! gives a disk each time it appears (Linux 5.15). For a file, that is the disk of its file system,
+//! if it is on one.
 
 use std::fmt::Arguments;
 use std::fs::File;
@@ -12,7 +13,7 @@ use rustix::fs::{FileType, fstat, major, minor};
 
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The identity; `None` where the kernel does not tell which boot this is.
+/// The identity; `None` if the kernel has no identity of the boot.
 pub(super) fn identity(file: &File) -> Option<u64> {
     let boot = std::fs::read_to_string(BOOT).ok()?;
     let boot = Some(boot.trim()).filter(|boot| !boot.is_empty())?;
@@ -27,7 +28,7 @@ pub(super) fn identity(file: &File) -> Option<u64> {
     )))
 }
 
-/// The sequence number of the disk with this device number, or of the one whose partition it is.
+/// The sequence number of the disk with this device number, or of the disk of that partition.
 fn sequence(disk: u64) -> Option<String> {
     let (major, minor) = (major(disk), minor(disk));
     ["diskseq", "../diskseq"].into_iter().find_map(|name| {
@@ -36,7 +37,8 @@ fn sequence(disk: u64) -> Option<String> {
     })
 }
 
-/// FNV-1a: the same in every version of this program, which is updated while volumes are in use.
+/// FNV-1a: the same in every version of this program, which may be updated while volumes are in
+/// use.
 fn hash(text: Arguments<'_>) -> u64 {
     let bytes = text.to_string().into_bytes();
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

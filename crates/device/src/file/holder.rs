@@ -1,5 +1,5 @@
-//! Who keeps a device from being opened: answers for people, so the best guess will do, and
-//! whatever cannot be read is skipped.
+//! Finds the holder of a device that cannot be opened. The result is shown to people, so it may be
+//! a guess, and whatever cannot be read is skipped.
 
 use crate::Holder;
 use rustix::fs::{FileType, Stat, major, minor};
@@ -12,16 +12,16 @@ pub(super) fn of_lock(file: &File) -> Holder {
         return Holder::Unknown;
     };
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    // The process that took the lock may be gone, and have left it to a child; and some file
-    // systems show another device in one place than in the other.
+    // The process that took the lock may have ended and left it to a child. Some file systems show
+    // different device numbers in different places.
     let owner = lock_owners(&locks, &stat)
         .into_iter()
         .find(|&pid| pid == std::process::id() || descriptors(pid, &stat) > 0);
-    // This process has it open once in any case: it is trying to lock it.
+    // This process has it open at least once: it tries to lock it.
     owner.map_or_else(|| of_open_file(&stat, 1), process)
 }
 
-/// The holder of a block device that the kernel refuses to open once more.
+/// The holder of a block device that the kernel refuses to open.
 pub(super) fn of_block_device(path: &Path) -> Holder {
     let Ok(stat) = rustix::fs::stat(path) else {
         return Holder::Unknown;
@@ -41,7 +41,7 @@ pub(super) fn of_block_device(path: &Path) -> Holder {
     }
 }
 
-/// The processes that hold an flock(2) on a file, those first whose device agrees.
+/// The processes with an flock(2) on a file, those with the same device first.
 fn lock_owners(locks: &str, stat: &Stat) -> Vec<u32> {
     let device = format!("{:02x}:{:02x}", major(stat.st_dev), minor(stat.st_dev));
     let mut owners = Vec::new();
@@ -65,7 +65,7 @@ fn lock_owners(locks: &str, stat: &Stat) -> Vec<u32> {
     owners.into_iter().map(|(_, pid)| pid).collect()
 }
 
-/// Where the file system of a device, as `major:minor`, is mounted.
+/// The mount point of a device, as `major:minor`.
 fn mounted_at(mounts: &str, device: &str) -> Option<String> {
     // 36 35 98:0 / /mnt rw,noatime shared:1 - ext3 /dev/root rw
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -75,8 +75,8 @@ fn mounted_at(mounts: &str, device: &str) -> Option<String> {
         .and_then(|words| words.get(4).cloned())
 }
 
-/// A process that has the file open, or the device if it is one; this one if it has that more often
-/// than `own` times.
+/// A process that has the file open, or the device if it is one. This process counts if it has it
+/// open more than `own` times.
 fn of_open_file(stat: &Stat, own: usize) -> Holder {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Holder::Unknown;
@@ -87,7 +87,7 @@ fn of_open_file(stat: &Stat, own: usize) -> Holder {
     pids.find(holds).map_or(Holder::Unknown, process)
 }
 
-/// How often a process has the file open, or the device if it is one.
+/// The number of descriptors that a process has of the file, or the device if it is one.
 fn descriptors(pid: u32, stat: &Stat) -> usize {
     let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
         return 0;
@@ -114,7 +114,7 @@ fn process(pid: u32) -> Holder {
         let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
         command = String::from_utf8_lossy(&name).into_owned();
     }
-    // A command line can be megabytes, and hold what a terminal takes for orders.
+    // A command line can have megabytes, and control sequences of terminals.
     let command: String = command.trim().chars().map(plain).take(120).collect();
     Holder::Process { pid, command }
 }

@@ -13,7 +13,7 @@ const DISCARD: Opcode = opcode::none(0x12, 119);
 /// `BLKROGET`: the kernel declares nothing and stores an int.
 const READ_ONLY: Opcode = opcode::none(0x12, 94);
 
-/// Does it refuse writes? It is opened for them all the same.
+/// Does the device refuse writes? The kernel opens it for writing all the same.
 pub(super) fn block_device_is_read_only(file: impl AsFd) -> Result<bool> {
     // SAFETY: BLKROGET stores an int at the pointer, which Getter points at one.
     let read_only = unsafe { Getter::<READ_ONLY, core::ffi::c_int>::new() };
@@ -30,7 +30,7 @@ pub(super) fn block_device_size(file: impl AsFd) -> Result<u64> {
     unsafe { ioctl(file, size) }
 }
 
-/// Gives a range back to the device. Its content is undefined then.
+/// Discards a range. Its content is undefined then.
 pub(super) fn block_device_discard(file: impl AsFd, offset: u64, len: u64) -> Result<()> {
     // SAFETY: BLKDISCARD reads two 64-bit numbers at the pointer, which Setter points at two.
     let range = unsafe { Setter::<DISCARD, [u64; 2]>::new([offset, len]) };

@@ -1,8 +1,6 @@
 //! Block devices, where this process may make a loop device.
 
-use holdfast_device::{
-    Access, BlockDevice, Caching, Cause, FileDevice, FileOptions, Holder, ReadRequest,
-};
+use holdfast_device::{Access, BlockDevice, Cause, FileDevice, Holder, ReadRequest};
 use holdfast_testkit::skip::skipped_by_kernel;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,8 +27,8 @@ impl Loop {
         Some(Self { path, backing })
     }
 
-    fn open(&self, options: FileOptions) -> holdfast_device::Result<FileDevice> {
-        FileDevice::open(&self.path, options)
+    fn open(&self, access: Access) -> holdfast_device::Result<FileDevice> {
+        FileDevice::open(&self.path, access)
     }
 }
 
@@ -56,37 +54,31 @@ fn run(command: &mut Command) -> Result<String, String> {
 #[test]
 fn a_block_device_is_read_written_and_discarded() {
     let Some(made) = Loop::new() else { return };
-    for caching in [Caching::Buffered, Caching::DropBehind, Caching::Direct] {
-        let options = FileOptions {
-            caching,
-            ..FileOptions::default()
-        };
-        let device = made.open(options).unwrap();
-        assert!(device.is_block_device());
-        assert_eq!(device.size(), SIZE);
-        assert!(device.describe().starts_with("block device /dev/"));
-        let bytes: Vec<u8> = (0..1 << 20).map(|at| (at / 512) as u8).collect();
-        device.write(1 << 20, &bytes).unwrap();
-        device.write_behind(3 << 20, &bytes).unwrap();
-        device.flush().unwrap();
-        let mut bufs = vec![vec![0; 64 << 10]; 32];
-        let places = (1 << 20..2 << 20).chain(3 << 20..4 << 20).step_by(64 << 10);
-        let requests = bufs.iter_mut().zip(places);
-        let mut requests: Vec<_> = requests
-            .map(|(buf, at)| ReadRequest::new(at, buf))
-            .collect();
-        device.read_batch(&mut requests).unwrap();
-        assert!(bufs.concat() == [bytes.clone(), bytes].concat());
-        assert!(device.discard(1 << 20, 1 << 20).unwrap());
-        let error = device.write(SIZE, &[0; 4096]).unwrap_err();
-        assert_eq!(error.cause, Cause::OutOfRange { size: SIZE });
-    }
+    let device = made.open(Access::ReadWrite).unwrap();
+    assert!(device.is_block_device());
+    assert_eq!(device.size(), SIZE);
+    assert!(device.describe().starts_with("block device /dev/"));
+    let bytes: Vec<u8> = (0..1 << 20).map(|at| (at / 512) as u8).collect();
+    device.write(1 << 20, &bytes).unwrap();
+    device.write(3 << 20, &bytes).unwrap();
+    device.flush().unwrap();
+    let mut bufs = vec![vec![0; 64 << 10]; 32];
+    let places = (1 << 20..2 << 20).chain(3 << 20..4 << 20).step_by(64 << 10);
+    let requests = bufs.iter_mut().zip(places);
+    let mut requests: Vec<_> = requests
+        .map(|(buf, at)| ReadRequest::new(at, buf))
+        .collect();
+    device.read_batch(&mut requests).unwrap();
+    assert!(bufs.concat() == [bytes.clone(), bytes].concat());
+    assert!(device.discard(1 << 20, 1 << 20).unwrap());
+    let error = device.write(SIZE, &[0; 4096]).unwrap_err();
+    assert_eq!(error.cause, Cause::OutOfRange { size: SIZE });
 }
 
 #[test]
 fn a_block_device_grows_with_what_lies_below() {
     let Some(made) = Loop::new() else { return };
-    let device = made.open(FileOptions::default()).unwrap();
+    let device = made.open(Access::ReadWrite).unwrap();
     let error = device.resize(2 * SIZE).unwrap_err();
     assert_eq!(error.cause, Cause::Fixed { size: SIZE });
     made.backing.as_file().set_len(2 * SIZE).unwrap();
@@ -100,23 +92,19 @@ fn a_block_device_grows_with_what_lies_below() {
 #[test]
 fn a_block_device_is_refused_while_somebody_uses_it() {
     let Some(made) = Loop::new() else { return };
-    let device = made.open(FileOptions::default()).unwrap();
-    let read_only = FileOptions {
-        access: Access::ReadOnly,
-        ..FileOptions::default()
-    };
-    for options in [FileOptions::default(), read_only] {
-        let error = made.open(options).unwrap_err();
+    let device = made.open(Access::ReadWrite).unwrap();
+    for access in [Access::ReadWrite, Access::ReadOnly] {
+        let error = made.open(access).unwrap_err();
         assert_eq!(error.cause, Cause::Held(Holder::ThisProcess), "{error}");
     }
-    // The kernel does not mount what is claimed.
+    // The kernel does not mount a claimed device.
     let (dir, none) = (tempfile::tempdir().unwrap(), None::<&std::ffi::CStr>);
     let flags = rustix::mount::MountFlags::empty();
     let mounted = rustix::mount::mount(&made.path, dir.path(), "ext4", flags, none);
     assert_eq!(mounted, Err(rustix::io::Errno::BUSY));
     drop(device);
-    let one = made.open(read_only).unwrap();
-    let two = made.open(read_only).unwrap();
+    let one = made.open(Access::ReadOnly).unwrap();
+    let two = made.open(Access::ReadOnly).unwrap();
     assert_eq!((one.size(), two.size()), (SIZE, SIZE));
 }
 
@@ -133,7 +121,7 @@ fn a_mounted_block_device_is_refused_and_its_mount_named() {
         eprintln!("not tried, mounting failed: {error}");
         return;
     }
-    let error = made.open(FileOptions::default()).map(drop);
+    let error = made.open(Access::ReadWrite).map(drop);
     rustix::mount::unmount(dir.path(), rustix::mount::UnmountFlags::empty()).unwrap();
     let error = error.unwrap_err();
     let target = dir.path().to_string_lossy().into_owned();
@@ -168,14 +156,14 @@ fn no_flush_succeeds_after_one_that_failed() {
     let Some(made) = Loop::over(backing) else {
         return;
     };
-    let device = made.open(FileOptions::default()).unwrap();
+    let device = made.open(Access::ReadWrite).unwrap();
     device.write(0, &vec![1; 4 << 20]).unwrap();
     let first = device.flush().unwrap_err();
     assert!(
         matches!(first.cause, Cause::Os(_) | Cause::NoSpace(_)),
         "{first}"
     );
-    // The kernel itself would say by now that all is well.
+    // The kernel itself would report success by now.
     for _ in 0..2 {
         let again = device.flush().unwrap_err();
         assert_eq!(again.cause, Cause::FlushFailed(first.errno()), "{again}");

@@ -1,8 +1,7 @@
 //! Every device against a plain vector of bytes.
 
 use holdfast_device::{
-    Batches, BlockDevice, Caching, Cause, FileDevice, FileOptions, MemoryDevice, ReadRequest,
-    SECTOR, WriteRequest,
+    BlockDevice, Cause, FileDevice, MemoryDevice, ReadRequest, SECTOR, WriteRequest,
 };
 use holdfast_testkit::device::{FaultyDevice, RecordingDevice, SlowDevice, SparseDevice};
 use proptest::prelude::*;
@@ -90,10 +89,7 @@ impl Pair<'_> {
                 let mut shifted = vec![0; askew + data.len()];
                 shifted[*askew..].copy_from_slice(&data);
                 let (at_byte, shifted) = (at * self.unit, &shifted[*askew..]);
-                let wrote = match fill % 2 {
-                    0 => self.device.write(at_byte, shifted),
-                    _ => self.device.write_behind(at_byte, shifted),
-                };
+                let wrote = self.device.write(at_byte, shifted);
                 match self.range(*at, *len) {
                     Some(range) => {
                         wrote.unwrap();
@@ -193,12 +189,12 @@ fn agrees(device: &dyn BlockDevice, unit: u64, steps: &[Step]) {
     assert!(seen == pair.model);
 }
 
-fn image(dir: &str, options: FileOptions, steps: &[Step]) {
+fn image(dir: &str, steps: &[Step]) {
     if !Path::new(dir).exists() {
         return;
     }
     let dir = tempfile::tempdir_in(dir).unwrap();
-    let device = FileDevice::create(&dir.path().join("image"), SIZE, options).unwrap();
+    let device = FileDevice::create(&dir.path().join("image"), SIZE).unwrap();
     agrees(&device, 4096, steps);
 }
 
@@ -215,41 +211,9 @@ proptest! {
     #![proptest_config(fewer())]
 
     #[test]
-    fn memory_is_what_the_model_says(steps in proptest::collection::vec(step(), 1..60)) {
-        agrees(&MemoryDevice::new(SIZE), SECTOR, &steps);
-    }
-
-    #[test]
-    fn a_buffered_image_is_what_the_model_says(steps in proptest::collection::vec(step(), 1..40)) {
-        image(env!("CARGO_TARGET_TMPDIR"), FileOptions::default(), &steps);
-        image("/dev/shm", FileOptions::default(), &steps);
-    }
-
-    #[test]
-    fn an_image_that_drops_behind_is_what_the_model_says(
-        steps in proptest::collection::vec(step(), 1..40),
-    ) {
-        let options = FileOptions { caching: Caching::DropBehind, ..FileOptions::default() };
-        image(env!("CARGO_TARGET_TMPDIR"), options, &steps);
-    }
-
-    #[test]
-    fn a_direct_image_is_what_the_model_says(
-        batches in prop_oneof![Just(Batches::OneByOne), Just(Batches::Ring)],
-        steps in proptest::collection::vec(step(), 1..40),
-    ) {
-        let options = FileOptions { caching: Caching::Direct, batches, ..FileOptions::default() };
-        image(env!("CARGO_TARGET_TMPDIR"), options, &steps);
-        image("/dev/shm", options, &steps);
-    }
-
-    #[test]
-    fn a_buffered_image_read_through_a_ring_is_what_the_model_says(
-        steps in proptest::collection::vec(step(), 1..40),
-    ) {
-        let options = FileOptions { batches: Batches::Ring, ..FileOptions::default() };
-        image(env!("CARGO_TARGET_TMPDIR"), options, &steps);
-        image("/dev/shm", options, &steps);
+    fn an_image_is_what_the_model_says(steps in proptest::collection::vec(step(), 1..40)) {
+        image(env!("CARGO_TARGET_TMPDIR"), &steps);
+        image("/dev/shm", &steps);
     }
 
     #[test]

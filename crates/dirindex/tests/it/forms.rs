@@ -1,6 +1,6 @@
 //! One thread: every form does what an ordered map does.
 
-use holdfast_dirindex::{Catalog, CatalogWriter, InsertError, Item};
+use holdfast_dirindex::{DirIndex, DirIndexWriter, InsertError, Item};
 use holdfast_sync::epoch;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ fn name(number: u64) -> Vec<u8> {
     format!("name-{number}").into_bytes()
 }
 
-fn fill(catalog: &Catalog, count: u64) {
-    let mut writer = catalog.lock();
+fn fill(index: &DirIndex, count: u64) {
+    let mut writer = index.lock();
     for number in 1..=count {
         writer
             .insert(&name(number), number, number + 100, 3)
@@ -22,21 +22,21 @@ fn fill(catalog: &Catalog, count: u64) {
 #[test]
 fn names_are_found_by_key_and_by_order_in_every_form() {
     for count in [0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 33, 80, 81, 500, 5000] {
-        let catalog = Catalog::new();
-        fill(&catalog, count);
+        let index = DirIndex::new();
+        fill(&index, count);
         let guard = epoch::pin();
-        assert_eq!(u64::from(catalog.len(&guard)), count);
-        assert_eq!(catalog.last_order(&guard), count);
+        assert_eq!(u64::from(index.len(&guard)), count);
+        assert_eq!(index.last_order(&guard), count);
         for number in 1..=count {
-            let item = catalog.get(&name(number), &guard).unwrap();
+            let item = index.get(&name(number), &guard).unwrap();
             assert_eq!(item.key(), name(number));
             assert_eq!((item.order(), item.payload()), (number, (number + 100, 3)));
-            assert_eq!(catalog.at(number, &guard).unwrap().key(), name(number));
+            assert_eq!(index.at(number, &guard).unwrap().key(), name(number));
         }
-        assert!(catalog.get(&name(count + 1), &guard).is_none());
-        assert!(catalog.at(0, &guard).is_none() && catalog.at(count + 1, &guard).is_none());
+        assert!(index.get(&name(count + 1), &guard).is_none());
+        assert!(index.at(0, &guard).is_none() && index.at(count + 1, &guard).is_none());
         for after in [0, 1, count / 2, count] {
-            let listed: Vec<u64> = catalog.after(after, &guard).map(Item::order).collect();
+            let listed: Vec<u64> = index.after(after, &guard).map(Item::order).collect();
             assert_eq!(listed, (after + 1..=count).collect::<Vec<_>>());
         }
     }
@@ -44,9 +44,9 @@ fn names_are_found_by_key_and_by_order_in_every_form() {
 
 #[test]
 fn orders_grow_and_survive_the_closing_of_gaps() {
-    let catalog = Catalog::new();
-    fill(&catalog, 1000);
-    let mut writer = catalog.lock();
+    let index = DirIndex::new();
+    fill(&index, 1000);
+    let mut writer = index.lock();
     for number in 1..1000 {
         assert_eq!(writer.remove(&name(number)).unwrap().order, number);
     }
@@ -66,8 +66,8 @@ fn orders_grow_and_survive_the_closing_of_gaps() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let catalog = Catalog::new();
-    let mut writer = catalog.lock();
+    let index = DirIndex::new();
+    let mut writer = index.lock();
     assert_eq!(writer.insert(b"", 1, 0, 0), Err(InsertError::Unfit));
     assert_eq!(
         writer.insert(&[b'x'; 256], 1, 0, 0),
@@ -92,22 +92,22 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn names_prepared_apart_are_taken_over_at_once() {
-    let catalog = Catalog::new();
-    fill(&catalog, 3);
-    let apart = Catalog::new();
+    let index = DirIndex::new();
+    fill(&index, 3);
+    let apart = DirIndex::new();
     fill(&apart, 100);
     assert!(apart.lock().remove(&name(1)).is_some());
-    let mut writer = catalog.lock();
+    let mut writer = index.lock();
     writer.adopt(apart);
     assert_eq!((writer.len(), writer.last_order()), (99, 100));
     assert!(writer.get(&name(1)).is_none() && writer.get(&name(2)).is_some());
-    writer.adopt(Catalog::new());
+    writer.adopt(DirIndex::new());
     assert_eq!((writer.len(), writer.last_order()), (0, 0));
 }
 
 type Model = BTreeMap<Vec<u8>, (u64, u64)>;
 
-fn check(writer: &CatalogWriter<'_>, model: &Model) {
+fn check(writer: &DirIndexWriter<'_>, model: &Model) {
     assert_eq!(writer.len() as usize, model.len());
     let listed: Vec<_> = writer
         .after(0)
@@ -124,7 +124,7 @@ fn check(writer: &CatalogWriter<'_>, model: &Model) {
     }
 }
 
-fn apply(writer: &mut CatalogWriter<'_>, model: &mut Model, step: u64, number: u64, what: u8) {
+fn apply(writer: &mut DirIndexWriter<'_>, model: &mut Model, step: u64, number: u64, what: u8) {
     let (key, other) = (name(number), name(number * 7 % 150));
     match what {
         0..=2 => {
@@ -191,9 +191,9 @@ proptest! {
         steps in prop::collection::vec((0_u64..150, 0_u8..9), 0..1200),
         phases in prop::collection::vec(0_u8..3, 1..6),
     ) {
-        let catalog = Catalog::new();
+        let index = DirIndex::new();
         let mut model = Model::new();
-        let mut writer = catalog.lock();
+        let mut writer = index.lock();
         let per_phase = steps.len() / phases.len() + 1;
         for (step, &(number, what)) in steps.iter().enumerate() {
             // Some phases mostly add, some mostly remove: so that all forms are met.

@@ -1,4 +1,4 @@
-//! What `Catalog` promises, in one thread and among several.
+//! What `DirIndex` promises, with one thread and with several.
 
 mod forms;
 mod races;

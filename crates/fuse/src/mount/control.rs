@@ -1,14 +1,14 @@
-//! Asking the daemon of a mount for something: see [`crate::serve::Control`].
+//! Requests to the daemon of a mount: see [`crate::serve::Control`].
 
 use super::sys;
-use crate::serve::control::{TrimRange, framed, unframed};
+use crate::serve::control::{CONTROL, FITRIM, TrimRange, framed, unframed};
 use rustix::fs::{FsWord, Mode, OFlags, fstatfs};
 use std::{io, os::fd::OwnedFd, path::Path};
 
-/// What statfs(2) says of every FUSE file system.
+/// The type of FUSE file systems in statfs(2).
 const FUSE_MAGIC: FsWord = 0x6573_5546;
 
-/// Holds the root of a FUSE mount.
+/// Opens the root of a FUSE mount.
 pub(super) fn open_root(dir: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let root = rustix::fs::open(dir, flags, Mode::empty())?;
@@ -18,12 +18,12 @@ pub(super) fn open_root(dir: &Path) -> io::Result<OwnedFd> {
     Ok(root)
 }
 
-/// A mount that is asked for things.
+/// A mount that takes requests.
 #[derive(Debug)]
 pub struct Controlled(OwnedFd);
 
 impl Controlled {
-    /// The mount whose root is `dir`.
+    /// Opens the mount at `dir`.
     ///
     /// # Errors
     /// `ENOTTY` if it is no FUSE file system; `ENOTCONN` if its daemon is gone.
@@ -31,25 +31,25 @@ impl Controlled {
         open_root(dir).map(Self)
     }
 
-    /// Hands a request to the mount's [`Control`](crate::serve::Control); gives its answer. Waits for
-    /// the daemon.
+    /// Sends a request to the mount's [`Control`](crate::serve::Control); returns its answer. Waits
+    /// for the daemon.
     ///
     /// # Errors
-    /// `ENOTTY` if it answers none; `EPERM` for what only administrators and the user who mounted may ask;
-    /// `E2BIG` for too long a request; what it answers.
+    /// `ENOTTY` without a [`Control`](crate::serve::Control). `EPERM` for what only administrators
+    /// and the user that mounted may request. `E2BIG` for too long a request. Errors of the answer.
     pub fn call(&self, request: &[u8]) -> io::Result<Vec<u8>> {
         let mut frame = framed(request)?;
-        sys::control(&self.0, &mut frame)?;
+        sys::exchange::<CONTROL, _>(&self.0, &mut *frame)?;
         Ok(unframed(&frame[..])?.to_vec())
     }
 
-    /// Discards what is free, as fstrim(8). Gives the bytes that were discarded.
+    /// Discards free space, as fstrim(8). Returns the number of discarded bytes.
     ///
     /// # Errors
     /// As [`call`](Self::call); `EOPNOTSUPP` where nothing can be discarded.
     pub fn trim(&self, start: u64, len: u64, least: u64) -> io::Result<u64> {
         let mut range = TrimRange { start, len, least };
-        sys::trim(&self.0, &mut range)?;
+        sys::exchange::<FITRIM, _>(&self.0, &mut range)?;
         Ok(range.len)
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with mounts, and what to do about it.
+//! Errors of mounting and unmounting, with what can be done about each.
 
 use super::{Holders, OptionError};
 use std::{io, path::PathBuf};
@@ -150,12 +150,12 @@ pub enum MountError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UmountError {
-    /// Somebody uses it.
+    /// It is in use.
     #[error("{dir:?} is in use {holders}: end them, or detach it with --lazy")]
     Busy {
         /// The mount point.
         dir: PathBuf,
-        /// Who.
+        /// The processes that use it.
         holders: Holders,
     },
     /// Nothing is mounted there.

@@ -1,4 +1,4 @@
-//! `fusermount3`, which mounts for those who are not root.
+//! Mounting by `fusermount3`, for users other than root.
 
 use super::{MountError, MountOptions, UmountError, holders::holders};
 use rustix::{
@@ -73,7 +73,7 @@ fn words(options: &MountOptions) -> OsString {
     words.join(",").into()
 }
 
-/// The descriptor that the helper sends, or none if it hangs up.
+/// The descriptor that the helper sends, or `None` if it closes the socket.
 fn receive(socket: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -106,7 +106,7 @@ pub(super) fn unmount(dir: &Path, lazy: bool) -> Result<(), UmountError> {
     }
 }
 
-/// What the helper's words mean; it tells by nothing else.
+/// The error for a message of the helper, which has no other error codes.
 fn refusal(dir: &Path, message: String) -> UmountError {
     if message.contains("Device or resource busy") {
         UmountError::Busy {

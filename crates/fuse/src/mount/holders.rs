@@ -1,4 +1,4 @@
-//! Who keeps a mount busy.
+//! Processes that keep a mount busy.
 
 use std::{
     fmt, fs,
@@ -13,11 +13,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Holders that are told, at most.
-const TOLD_MAX: usize = 8;
-/// Threads that look.
+/// Most holders in a message.
+const SHOWN_MAX: usize = 8;
+/// Scanning threads.
 const SCANNERS: usize = 4;
-/// How long they look at most.
+/// Longest scan.
 const SCAN_TIME: Duration = Duration::from_secs(2);
 
 /// A process that uses something below a mount point.
@@ -53,13 +53,13 @@ impl fmt::Display for Holders {
             return f.write_str("by a process that cannot be seen from here, or a mount below it");
         }
         f.write_str("by ")?;
-        for (index, holder) in self.0.iter().take(TOLD_MAX).enumerate() {
+        for (index, holder) in self.0.iter().take(SHOWN_MAX).enumerate() {
             if index > 0 {
                 f.write_str("; ")?;
             }
             holder.fmt(f)?;
         }
-        match self.0.len().saturating_sub(TOLD_MAX) {
+        match self.0.len().saturating_sub(SHOWN_MAX) {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }
@@ -68,9 +68,9 @@ impl fmt::Display for Holders {
 
 /// Finds the processes that use something below `dir` (one reason each).
 ///
-/// Links in `/proc` are read, never followed, so a dead mount does not hang this; a process that
-/// cannot be looked at (one that is stuck in execve(2), say) holds up one of several threads,
-/// which is left behind when the time is over.
+/// Links in `/proc` are read, never followed, so a dead mount does not block this. A process that
+/// blocks its reader (during execve(2), say) occupies one of several threads, which is abandoned at
+/// the end.
 #[must_use]
 pub fn holders(dir: &Path) -> Holders {
     let Ok(processes) = fs::read_dir("/proc") else {
@@ -86,12 +86,12 @@ pub fn holders(dir: &Path) -> Holders {
         let scan = move || {
             while let Some(&pid) = pids.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if let Some(holder) = look_at(pid, &dir) {
-                    // Nobody listens any more when the time is over.
+                    // The receiver is dropped when the time is over.
                     let _ = sender.send(holder);
                 }
             }
         };
-        // With fewer threads it takes longer; with none, nobody is found.
+        // With fewer threads it takes longer; with none, no holder is found.
         let _ = thread::Builder::new()
             .name("holdfast-scan".into())
             .spawn(scan);

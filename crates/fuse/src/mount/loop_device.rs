@@ -1,8 +1,7 @@
-//! A loop device for a mount of the type `fuseblk`, which the kernel gives only to what lies on a block device.
+//! A loop device for a mount of the type `fuseblk`, which must lie on a block device.
 //!
-//! Nothing is read from it or written to it: it stands for the image file or device that a daemon serves. It is there until the
-//! kernel unmounts, whatever becomes of the daemon: the kernel takes a loop device away with its last
-//! user.
+//! It is not read or written: it stands for the image file or device that the daemon serves. The
+//! kernel removes it with its last user, at the unmount, even if the daemon is gone.
 
 use super::sys;
 use rustix::{
@@ -20,10 +19,10 @@ use std::{
 /// Where a loop device is asked for.
 const CONTROL: &str = "/dev/loop-control";
 
-/// How often another process may take the device that was free.
+/// Tries, because another process may take the free device first.
 const TRIES: u32 = 32;
 
-/// A loop device that goes when this is dropped, unless it is mounted then.
+/// A loop device. It is removed when this is dropped, unless it is mounted then.
 #[derive(Debug)]
 pub(super) struct LoopDevice {
     pub(super) path: PathBuf,
@@ -31,12 +30,12 @@ pub(super) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// One over an image file or block device. Where that cannot be written to, a mount that is read-only gets one that is
-    /// read-only as well, and stays so.
+    /// Creates one over an image file or block device. If that is not writable, a read-only mount
+    /// gets a read-only device.
     ///
     /// # Errors
-    /// `EACCES`, `EPERM` without the right; `ENOENT` where there are no loop devices; `EROFS` and the like where the file
-    /// cannot be written to.
+    /// `EACCES`, `EPERM` without permission; `ENOENT` without loop devices; `EROFS` and the like if
+    /// the file is not writable.
     pub(super) fn over(path: &Path, read_only: bool) -> io::Result<Self> {
         let (backing, read_only) = match File::options().read(true).write(true).open(path) {
             Err(_) if read_only => (File::open(path)?, true),
@@ -68,7 +67,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
         .map_err(|code| io::Error::new(code.kind(), format!("{}: {code}", path.display())))
 }
 
-/// The image file or device that a loop device stands for; `None` for what is none.
+/// The image file or device behind a loop device; `None` for other devices.
 #[must_use]
 pub fn backing_of(device: &Path) -> Option<PathBuf> {
     let name = device.strip_prefix("/dev").ok()?;

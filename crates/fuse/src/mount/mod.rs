@@ -1,5 +1,4 @@
-//! Mounting and unmounting: mount(2) for root, `fusermount3` for others, and clear words when
-//! it cannot be done.
+//! Mounting and unmounting: mount(2) for root, `fusermount3` for others.
 
 mod control;
 mod error;
@@ -36,15 +35,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A fresh mount whose connection nobody serves yet.
+/// A new mount with a connection that is not served yet.
 pub(crate) struct Attached {
     pub(crate) device: OwnedFd,
     pub(crate) dir: PathBuf,
-    /// Why it is not a mount of the type `fuseblk`, if that was asked for and could not be had.
+    /// Why it is not of the type `fuseblk`, if that was requested.
     pub(crate) no_block: Option<String>,
 }
 
-/// Mounts at `dir` and gives the connection.
+/// Mounts at `dir`; returns the connection.
 pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<Attached, MountError> {
     let (dir, mode) = check(dir, options)?;
     if !rustix::process::geteuid().is_root() {
@@ -89,7 +88,7 @@ pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<Attached, Mou
     }
 }
 
-/// Mounts over a loop device if that is asked for; says why it cannot be.
+/// Mounts over a loop device if that is requested; `Err`: why that failed.
 fn mount_over_block_device(
     device: &OwnedFd,
     dir: &Path,
@@ -111,7 +110,7 @@ fn mount_over_block_device(
     Ok(true)
 }
 
-/// Looks at the mount point; gives its true path and mode.
+/// Checks the mount point; returns its canonical path and mode.
 fn check(dir: &Path, options: &MountOptions) -> Result<(PathBuf, u32), MountError> {
     let unusable = |source| MountError::Unusable {
         dir: dir.to_owned(),

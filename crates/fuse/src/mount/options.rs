@@ -38,25 +38,25 @@ pub struct MountOptions {
     pub max_read: u32,
     /// Preferred size of I/O in bytes, if given.
     pub block_size: Option<u32>,
-    /// What stands in the first column of the mount table, of a mount as `fuse`.
+    /// First column of the mount table for a mount of the type `fuse`.
     pub fsname: String,
     /// The type is `fuse.` or `fuseblk.` and this.
     pub subtype: String,
     /// Whether it is mounted as `fuseblk`, and over what.
     pub block: BlockMount,
-    /// Options that are not known here, in their order: they belong to the file system.
+    /// Unknown options in their order: they are for the file system.
     pub unknown: Vec<(String, Option<String>)>,
 }
 
-/// A mount of the type `fuseblk`, over a loop device: the kernel passes sync(2) and syncfs(2) on (from Linux 6.18 on), and
-/// umount(2) returns when the file system is closed. Its first column in the mount table is the loop
-/// device.
+/// A mount of the type `fuseblk`, over a loop device. The kernel passes sync(2) and syncfs(2) on
+/// (since Linux 6.18), and umount(2) returns when the file system is closed. The first column of
+/// the mount table is the loop device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BlockMount {
     /// As `fuse`.
     #[default]
     No,
-    /// Over this image file or device if that can be had, else as `fuse`.
+    /// Over this image file or device if possible, else as `fuse`.
     IfPossible(PathBuf),
     /// Over this image file or device, or no mount.
     Required(PathBuf),
@@ -101,7 +101,7 @@ impl Default for MountOptions {
     }
 }
 
-/// An option whose value makes no sense.
+/// An option with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("option {name}: {reason}")]
 pub struct OptionError {
@@ -115,8 +115,8 @@ impl MountOptions {
     /// The defaults, changed by a comma-separated list.
     ///
     /// # Errors
-    /// [`OptionError`] for a value that makes no sense. Unknown options are no error: they end
-    /// up in [`MountOptions::unknown`].
+    /// [`OptionError`] for an invalid value. Unknown options are no error: they are stored in
+    /// [`MountOptions::unknown`].
     pub fn parse(list: &str) -> Result<Self, OptionError> {
         let mut options = Self::default();
         options.apply(list)?;
@@ -176,7 +176,7 @@ impl MountOptions {
             "nonempty" => self.nonempty = true,
             "remount" => self.remount = true,
             "defaults" => self.reset_defaults(),
-            // What mount(8) itself acts on, and what is so in any case.
+            // Options that mount(8) handles itself, or that are always so.
             "auto" | "noauto" | "user" | "nouser" | "users" | "owner" | "group" | "_netdev"
             | "nofail" | "nomand" | "loud" | "silent" | "noiversion" => {}
             _ => return false,
@@ -261,7 +261,7 @@ impl MountOptions {
     }
 }
 
-/// Options that mount(8) and its relatives keep for themselves.
+/// Options that mount(8) and similar programs keep for themselves.
 fn is_mount_helpers(name: &str) -> bool {
     name.is_empty() || name.starts_with("x-") || name.starts_with("X-") || name == "comment"
 }

@@ -1,20 +1,22 @@
-//! Asking a daemon to take its mount away.
+//! Requesting a daemon to revoke its mount.
 
-use super::{control::open_root, sys::ask_to_revoke};
+use super::{control::open_root, sys::exchange};
+use crate::session::REVOKE;
 use std::{io, path::Path};
 
-/// Asks the daemon of the mount at `dir` to take it away from all who use it: see
+/// Requests the daemon of the mount at `dir` to revoke it: see
 /// [`Session::revoke`](crate::Session::revoke). The mount stays until it is unmounted, which may
-/// need [`UmountFlags::lazy`](super::UmountFlags). Gives the number of files and directories that
-/// are still open by the daemon.
+/// need [`UmountFlags::lazy`](super::UmountFlags). Returns the number of files and directories that
+/// are still open.
 ///
-/// It waits for the daemon, and for ever for one that hangs.
+/// It waits for the daemon, forever if that hangs.
 ///
 /// # Errors
-/// `EPERM` for anybody but administrators and whoever mounted it; `ENOTTY` if the daemon does not
-/// know how (it is not Holdfast's, or an old one); `EIO` if the mount was taken away before, or if
-/// what was done before could not be made durable; `ENOTCONN` if the daemon is gone.
+/// `EPERM` except for administrators and the user that mounted. `ENOTTY` if the daemon is not
+/// Holdfast's. `EIO` if the mount was revoked before, or if earlier changes could not be made
+/// durable. `ENOTCONN` if the daemon is gone.
 pub fn revoke(dir: &Path) -> io::Result<u64> {
-    let root = open_root(dir)?;
-    Ok(ask_to_revoke(&root)?)
+    let mut open_files = 0u64;
+    exchange::<REVOKE, _>(&open_root(dir)?, &mut open_files)?;
+    Ok(open_files)
 }

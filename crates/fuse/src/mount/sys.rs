@@ -1,17 +1,16 @@
 //! The system calls here that have no safe wrapper.
 #![expect(unsafe_code, reason = "ioctl has no safe wrapper")]
 
-use crate::serve::control::{CONTROL, CONTROL_BYTES, FITRIM, TrimRange};
-use crate::session::REVOKE;
 use rustix::{
     io::Errno as Code,
-    ioctl::{Getter, Ioctl, IoctlOutput, Opcode, Setter, Updater, ioctl},
+    ioctl::{Ioctl, IoctlOutput, Opcode, Setter, Updater, ioctl},
 };
 use std::{
     ffi::c_void,
     fs::File,
     os::fd::{AsRawFd, OwnedFd},
 };
+use zerocopy::FromBytes;
 
 /// `LOOP_CTL_GET_FREE`.
 const LOOP_GET_FREE: Opcode = 0x4c82;
@@ -37,7 +36,7 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// The number of a loop device that nobody uses, from `/dev/loop-control`.
+/// The number of a free loop device, from `/dev/loop-control`.
 pub(super) fn free_loop_device(control: &OwnedFd) -> Result<u32, Code> {
     // SAFETY: the command takes no argument, and answers by the call's value.
     unsafe { ioctl(control, GetFree) }
@@ -86,31 +85,18 @@ pub(super) fn configure_loop_device(
     unsafe { ioctl(device, command) }
 }
 
-/// Asks the daemon behind this directory, the root of a FUSE mount, to take the mount away. Gives
-/// the number of open files.
-pub(super) fn ask_to_revoke(root: &OwnedFd) -> Result<u64, Code> {
-    // SAFETY: the opcode says that the kernel fills in 8 bytes, any of which make a number.
-    let command = unsafe { Getter::<REVOKE, u64>::new() };
+/// Sends an ioctl to the daemon behind this directory, the root of a FUSE mount. The value is its
+/// argument, and holds the answer afterwards.
+pub(super) fn exchange<const OPCODE: Opcode, T: FromBytes>(
+    root: &OwnedFd,
+    value: &mut T,
+) -> Result<(), Code> {
+    const { assert!(OPCODE >> 16 & 0x3fff == size_of::<T>() as Opcode) };
+    // SAFETY: the opcode says that the kernel reads or fills in as many bytes as the value has
+    // (asserted above), and any bytes make a value.
+    let command = unsafe { Updater::<OPCODE, T>::new(value) };
     // SAFETY: whatever a FUSE daemon answers, the kernel copies no more bytes than the opcode says;
-    // callers see to it that it is a FUSE mount.
-    unsafe { ioctl(root, command) }
-}
-
-/// Hands a request to the daemon behind this directory, and gets its answer in the same place.
-pub(super) fn control(root: &OwnedFd, frame: &mut [u8; CONTROL_BYTES]) -> Result<(), Code> {
-    // SAFETY: the opcode says that the kernel reads and fills in as many bytes as the array has.
-    let command = unsafe { Updater::<CONTROL, [u8; CONTROL_BYTES]>::new(frame) };
-    // SAFETY: whatever a FUSE daemon answers, the kernel copies no more bytes than the opcode says;
-    // callers see to it that it is a FUSE mount.
-    unsafe { ioctl(root, command) }
-}
-
-/// `FITRIM`.
-pub(super) fn trim(root: &OwnedFd, range: &mut TrimRange) -> Result<(), Code> {
-    // SAFETY: the opcode says that the kernel reads and fills in three numbers of 8 bytes, which the
-    // structure is.
-    let command = unsafe { Updater::<FITRIM, TrimRange>::new(range) };
-    // SAFETY: as above: no more bytes than the opcode says, and any of them make numbers.
+    // callers ensure that it is a FUSE mount.
     unsafe { ioctl(root, command) }
 }
 

@@ -35,7 +35,8 @@ impl Mounted {
         matches!(kind, Some("fuse" | "fuseblk"))
     }
 
-    /// Is it FUSE over a block device? Then its end waits in the kernel until the daemon has closed what it serves.
+    /// Is it FUSE over a block device? Then umount(2) waits until the daemon has closed what it
+    /// serves.
     #[must_use]
     pub fn is_on_a_device(&self) -> bool {
         self.fs_type.split('.').next() == Some("fuseblk")
@@ -47,7 +48,8 @@ impl Mounted {
         matches!(self.fs_type.as_str(), "fuse.holdfast" | "fuseblk.holdfast")
     }
 
-    /// What a FUSE connection is called below `/sys/fs/fuse/connections`: the kernel's own form of its device number.
+    /// The name of a FUSE connection in `/sys/fs/fuse/connections`: the kernel's form of its device
+    /// number.
     #[must_use]
     pub fn connection(&self) -> u32 {
         (self.device_major << 20) | self.device_minor
@@ -76,9 +78,9 @@ fn table(path: &Path) -> io::Result<Vec<Mounted>> {
         .collect())
 }
 
-/// Where the file system of this [connection](Mounted::connection) is mounted: in this mount
-/// namespace, or once in that of each other process, with the number of the process. Processes that
-/// this user may not look into are left out. A number is used again once its file system is gone.
+/// Where the file system of this [connection](Mounted::connection) is mounted: all mounts in this
+/// mount namespace, and one in that of each other process, with its process id. Processes that this
+/// user may not read are left out. The kernel reuses the number after the file system's end.
 ///
 /// # Errors
 /// Those of reading `/proc`.

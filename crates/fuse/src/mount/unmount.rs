@@ -1,4 +1,4 @@
-//! Unmounting, and clearing what a killed daemon left.
+//! Unmounting, and clearing the mounts of killed daemons.
 
 use super::{
     UmountError, helper,
@@ -14,17 +14,25 @@ use std::path::Path;
 /// How to unmount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UmountFlags {
-    /// Detach it now; it goes when its last user does.
+    /// Detach it now; the file system ends with its last user.
     pub lazy: bool,
-    /// Cut the connection first: requests that are under way are lost, and what is open fails. For
-    /// a daemon that hangs; [`Session::revoke`](crate::Session::revoke) is for one that lives.
+    /// Abort the connection first: requests under way are lost, and open files fail. For a daemon
+    /// that hangs; [`Session::revoke`](crate::Session::revoke) is for a live one.
     pub force: bool,
+}
+
+impl UmountFlags {
+    /// Both: for a mount that is to be removed in any case.
+    pub(crate) const DETACH: Self = Self {
+        lazy: true,
+        force: true,
+    };
 }
 
 /// Unmounts the FUSE file system at `dir`, alive or dead.
 ///
 /// # Errors
-/// [`UmountError::Busy`] names who uses it.
+/// [`UmountError::Busy`] lists the processes that use it.
 pub fn umount(dir: &Path, flags: UmountFlags) -> Result<(), UmountError> {
     let refused = |source| UmountError::Refused {
         dir: dir.to_owned(),
@@ -61,7 +69,7 @@ pub fn umount(dir: &Path, flags: UmountFlags) -> Result<(), UmountError> {
 
 /// Is `dir` the mount point of a FUSE daemon that is gone?
 ///
-/// Asks with statfs(2), which no cache of the kernel answers; a daemon that hangs makes it wait.
+/// Calls statfs(2), which no cache answers; a daemon that hangs blocks it.
 #[must_use]
 pub fn is_stale(dir: &Path) -> bool {
     let Ok(Some(mounted)) = mounted_at(dir) else {
@@ -84,12 +92,6 @@ pub fn clear_stale(dir: &Path) -> Result<(), UmountError> {
             dir: dir.to_owned(),
         });
     }
-    // Nobody will ever answer those who still hold it, so they need not let go first.
-    umount(
-        dir,
-        UmountFlags {
-            lazy: true,
-            force: true,
-        },
-    )
+    // Requests of its users are never answered, so waiting for these to close it is useless.
+    umount(dir, UmountFlags::DETACH)
 }

@@ -1,15 +1,17 @@
 //! Attributes and extended attributes.
 
 use super::{
-    CoreOperations, INFO_XATTR, INODES_XATTR, InfoDetail,
+    ABI_TELLS_OF_CHANGES, CoreOperations, INFO_XATTR, INODES_XATTR, InfoDetail,
     caller::{caller, caller_without_fsetid, is_admin, keeps_set_gid, keeps_set_ids},
 };
-use crate::{Context, wire::SetAttrRequest};
+use crate::{
+    Context,
+    wire::{SetAttrRequest, SetXattrRequest},
+};
 use holdfast_core::types::{
     Attr, Caps, Errno, Ino, Result, S_ISGID, S_ISUID, SetAttr, SetTime, XattrSet,
 };
 use holdfast_core::{Node, OpenFile};
-use std::sync::atomic::Ordering;
 
 /// The extended attribute that is a file's ACL.
 const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
@@ -17,9 +19,9 @@ const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
 const LABEL: &[u8] = b"security.selinux";
 
 impl CoreOperations {
-    /// Clears what the kernel asks to be cleared, and set-group-id without execution where Linux
-    /// does: if the caller is not of that group. No request tells of groups, so the process is
-    /// asked for, which is seldom.
+    /// Clears the set-id bits as the kernel asks, and set-group-id without group execution as Linux
+    /// does: if the caller is not in that group. Requests carry no groups, so the process is read,
+    /// which is rare.
     pub(super) fn drop_privileges(&self, cx: &Context<'_>, node: &Node) -> Result<()> {
         self.fs.drop_privileges(node)?;
         let attr = self.fs.getattr(node);
@@ -60,14 +62,14 @@ impl CoreOperations {
         }
         let changed = self.fs.setattr(&who, &node, &request.set, file)?;
         if node.kind().is_dir() {
-            // Its access time is due: the next listing is asked for, and moves it.
+            // Its access time is due: the next listing must be a request, which updates it.
             self.names_changed(ino);
         }
         Ok(changed)
     }
 
-    /// A change of no attribute is how the kernel takes set-id bits (and capabilities) from what is not a
-    /// directory: by chown(2) to nobody, and before a change of content. The inode changes with it.
+    /// A SETATTR of no attribute is how the kernel clears set-id bits and capabilities of a file:
+    /// at chown(2) with no ids, and before a change of content. It changes `ctime`.
     fn change_nothing(&self, cx: &Context<'_>, node: &Node) -> Result<Attr> {
         if !node.kind().is_dir() {
             self.drop_privileges(cx, node)?;
@@ -79,22 +81,23 @@ impl CoreOperations {
         self.fs.setattr(&caller(cx), node, &touched, None)
     }
 
-    /// For a kernel that does not open: does the size come from ftruncate(2), which names an open file
-    /// without a number, or from open(2) with O_TRUNC? Both move the times of a file that has that size
-    /// already; truncate(2), which does not, cannot be told from O_TRUNC and is taken for it.
+    /// Without OPEN: does the size come from ftruncate(2), which sends handle 0, or from open(2)
+    /// with O_TRUNC? Both change the times even if the size stays. truncate(2) to 0, which does
+    /// not, looks like O_TRUNC and is treated as such.
     fn opened_to_truncate(&self, ino: Ino, request: &SetAttrRequest) -> Result<Option<OpenFile>> {
         let by_open = request.fh == Some(0) || request.fh.is_none() && request.set.size == Some(0);
-        if !self.no_open || request.set.size.is_none() || !by_open {
+        if !self.config.no_open || request.set.size.is_none() || !by_open {
             return Ok(None);
         }
         Ok(Some(self.open_for_once(ino)?))
     }
 
-    /// Clears set-id bits before a change of content for which a kernel before 6.2 sends no word of them
-    /// (fallocate, copy_file_range), unless the process may keep them. Files with such bits are
-    /// few, so it is seldom asked for.
+    /// Clears set-id bits before fallocate and copy_file_range, which kernels before 6.2 do not
+    /// announce, unless the process may keep them. Files with such bits are few, so the process is
+    /// rarely read.
     pub(super) fn content_changes(&self, cx: &Context<'_>, file: &OpenFile) -> Result<()> {
-        if self.tells_of_changes.load(Ordering::Relaxed) {
+        let negotiated = self.negotiated.get();
+        if negotiated.is_some_and(|it| it.kernel_minor >= ABI_TELLS_OF_CHANGES) {
             return Ok(());
         }
         let lends = self.fs.getattr(file.node()).perm & (S_ISUID | S_ISGID) != 0;
@@ -108,38 +111,36 @@ impl CoreOperations {
         &self,
         cx: &Context<'_>,
         ino: Ino,
-        name: &[u8],
-        value: &[u8],
-        flags: u32,
-        kill_sgid: bool,
+        request: &SetXattrRequest<'_>,
     ) -> Result<()> {
-        let how = match flags.cast_signed() {
+        let how = match request.flags.cast_signed() {
             0 => XattrSet::Any,
             libc::XATTR_CREATE => XattrSet::Create,
             libc::XATTR_REPLACE => XattrSet::Replace,
             _ => return Err(Errno::EINVAL),
         };
-        let who = if kill_sgid {
+        let who = if request.kill_sgid {
             caller_without_fsetid(cx)
         } else {
             caller(cx)
         };
+        let node = self.fs.node(ino)?;
         self.fs
-            .setxattr(&who, &self.fs.node(ino)?, name, value, how)
+            .setxattr(&who, &node, request.name, request.value, how)
     }
 
     /// # Errors
     /// `ENOSYS` on a mount without extended attributes, which tells the kernel never to ask again.
     pub(super) fn with_xattrs(&self) -> Result<()> {
-        if self.xattrs {
+        if self.config.xattrs {
             Ok(())
         } else {
             Err(Errno::ENOSYS)
         }
     }
 
-    /// Without its ACL a file loses set-group-id as by chmod(2). A kernel says so of an ACL that is set
-    /// (`kill_sgid`), and not of one that is removed: the process is asked for.
+    /// Removing an ACL clears set-group-id as chmod(2) does. The kernel announces that for an ACL
+    /// that is set (`kill_sgid`) but not for one that is removed, so the process is read.
     pub(super) fn remove_xattr(&self, cx: &Context<'_>, ino: Ino, name: &[u8]) -> Result<()> {
         let node = self.fs.node(ino)?;
         let attr = self.fs.getattr(&node);
@@ -166,8 +167,8 @@ impl CoreOperations {
             return Ok(copy(source(detail).as_bytes(), out));
         }
         match self.fs.getxattr(&caller(cx), &self.fs.node(ino)?, name) {
-            // A program that lists files asks each for its label, but a file system without labels only
-            // once (ls, cp, find).
+            // ls, cp and find ask each file for its label until a file system says that it has
+            // none.
             Err(Errno::ENODATA) if name == LABEL && !self.labels => Err(Errno::EOPNOTSUPP),
             value => Ok(copy(&value?, out)),
         }
@@ -182,8 +183,8 @@ impl CoreOperations {
         let node = self.fs.node(ino)?;
         let mut who = caller(cx);
         let mut names = self.fs.listxattr(&who, &node)?;
-        // No kernel looks at a list of names, and no request tells of capabilities: where it
-        // matters, which is seldom, the process is asked for.
+        // The kernel does not filter the list, and requests carry no capabilities. The process is
+        // read if the list has `trusted.` names, which is rare.
         let trusted = names
             .split(|&byte| byte == 0)
             .any(|name| name.starts_with(b"trusted."));
@@ -195,7 +196,7 @@ impl CoreOperations {
     }
 }
 
-/// What an attribute of the root tells about the mount, if it does.
+/// The detail that an attribute of the root stands for.
 fn detail(name: &[u8]) -> Option<InfoDetail> {
     let details = [
         (INFO_XATTR, InfoDetail::Brief),
@@ -207,7 +208,7 @@ fn detail(name: &[u8]) -> Option<InfoDetail> {
     found.map(|(_, detail)| detail)
 }
 
-/// Copies what fits as a whole; tells the length.
+/// Copies `value` if it fits; returns its length.
 fn copy(value: &[u8], out: &mut [u8]) -> usize {
     if let Some(out) = out.get_mut(..value.len()) {
         out.copy_from_slice(value);

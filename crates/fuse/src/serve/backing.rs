@@ -1,16 +1,18 @@
-//! Files that the kernel reads and writes on the host by itself: which ones, and by which registration.
+//! FUSE passthrough: which inodes the kernel reads and writes itself, and by which registration.
 //!
 //! # Invariants
-//! All opens of an inode at one time are of one mode, and of one registration: the kernel fails others with `EIO`. What is counted here
-//! as open is at least what the kernel has open, because it leaves the mode before it sends RELEASE. So the first open of
-//! an inode chooses, and the others follow until the last one is released.
+//! All concurrent opens of an inode have one mode and one registration; the kernel fails any other
+//! open with `EIO`. The kernel leaves the mode before it sends RELEASE, so `Open::opens` is at
+//! least the number of opens that the kernel counts. The first open chooses the mode, and later
+//! opens follow it until the last RELEASE.
 //!
-//! While the kernel can write an inode by itself, the core believes nothing that it has of it ([`FileSystem::begin_bypass`]). The
-//! kernel drops its own pages of a file with each open that passes it through, and has none until the last of them ends.
+//! While the kernel can write an inode itself, the core trusts no cached state of it
+//! ([`FileSystem::begin_bypass`]). The kernel drops its own pages of a file at each passthrough
+//! open, and has none until the last of these ends.
 //!
 //! # Locking
-//! A shard is locked for a look or a change, and never while the host or the kernel is asked. What begins and ends a bypass is told
-//! to the core under it, so that this comes in order.
+//! A shard is never locked during a call to the host or to the kernel. The core is told of the
+//! start and the end of a bypass with the shard locked, so these calls are ordered.
 
 use crate::{Config, KeptContent, Passthrough, session::BackingFiles};
 use holdfast_core::{
@@ -30,14 +32,6 @@ use std::{
 const LARGE: u64 = 1 << 20;
 const SHARDS: usize = 16;
 
-/// Which files are passed through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
-    None,
-    /// Those that are at least as large when they are opened.
-    From(u64),
-}
-
 /// An inode that is open.
 struct Open {
     /// Its registration; `None`: its requests come here.
@@ -49,12 +43,13 @@ struct Open {
 
 /// The files of a mount that are open, if the kernel may read and write some of them by itself.
 pub(super) struct Backings {
-    choice: Choice,
+    /// Files of at least this size when opened are passed through; `None`: no files.
+    least: Option<u64>,
     /// Once the kernel has said that it can.
     files: OnceLock<BackingFiles>,
     /// The host's files turned out not to be such as the kernel takes.
     refused: AtomicBool,
-    /// Inodes that are written by the kernel. Few look further.
+    /// Inodes that the kernel writes itself. While it is 0, no shard is locked.
     written: AtomicUsize,
     open: [Mutex<HashMap<Ino, Open>>; SHARDS],
 }
@@ -62,15 +57,13 @@ pub(super) struct Backings {
 impl Backings {
     pub(super) fn new(fs: &FileSystem, config: &Config) -> Self {
         let seen = fs.options().read_only || fs.sees_bypass();
-        let choice = match config.passthrough {
-            Passthrough::Auto if seen && config.content != KeptContent::Mapped => {
-                Choice::From(LARGE)
-            }
-            Passthrough::Auto | Passthrough::All if seen => Choice::From(0),
-            _ => Choice::None,
+        let least = match config.passthrough {
+            Passthrough::Off => None,
+            Passthrough::Auto if config.content != KeptContent::Mapped => Some(LARGE),
+            Passthrough::Auto | Passthrough::All => Some(0),
         };
         Self {
-            choice,
+            least: least.filter(|_| seen),
             files: OnceLock::new(),
             refused: AtomicBool::new(false),
             written: AtomicUsize::new(0),
@@ -86,7 +79,7 @@ impl Backings {
 
     /// The shard of an inode, if its opens are counted.
     fn shard(&self, node: &Node) -> Option<&Mutex<HashMap<Ino, Open>>> {
-        let counts = self.choice != Choice::None && self.files.get().is_some();
+        let counts = self.least.is_some() && self.files.get().is_some();
         (counts && node.kind() == FileType::Regular).then(|| self.shard_of(node.ino()))
     }
 
@@ -94,17 +87,14 @@ impl Backings {
         &self.open[ino.0 as usize % SHARDS]
     }
 
-    /// Is it to be passed through if nobody else has it open?
+    /// Should the file be passed through, if it is not open yet?
     fn wants(&self, fs: &FileSystem, file: &OpenFile) -> bool {
         // Relaxed: a thread that sees it late is refused once more.
         if self.refused.load(Ordering::Relaxed) {
             return false;
         }
-        match self.choice {
-            Choice::None => false,
-            Choice::From(0) => true,
-            Choice::From(large) => fs.getattr(file.node()).size >= large,
-        }
+        let is_large = |least| least == 0 || fs.getattr(file.node()).size >= least;
+        self.least.is_some_and(is_large)
     }
 
     /// A file was opened; gives the registration by which the kernel is to read and write it.
@@ -127,7 +117,7 @@ impl Backings {
         let backing = open.backing;
         drop(shard);
         if let (Some(own), true) = (own, own != backing) {
-            // Another thread was faster.
+            // Another thread registered the inode first.
             self.unregister(own);
         }
         backing
@@ -174,7 +164,8 @@ impl Backings {
 
     /// Is an inode written by the kernel?
     pub(super) fn is_written(&self, ino: Ino) -> bool {
-        // Relaxed: it was counted before the open was answered, and what is asked because of what was written comes after that.
+        // Relaxed: `written` was incremented before the open was answered, and a request that
+        // depends on a write through that open follows the answer.
         if self.written.load(Ordering::Relaxed) == 0 {
             return false;
         }

@@ -9,7 +9,7 @@ thread_local! {
     static NO_GROUPS: Arc<[u32]> = Arc::new([]);
 }
 
-/// The caller of a request whose permissions the kernel has checked.
+/// The caller of a request that passed the kernel's permission checks.
 pub(super) fn caller(cx: &Context<'_>) -> Caller {
     let mut groups = cx.extensions.groups().peekable();
     let groups = if groups.peek().is_some() {
@@ -28,8 +28,8 @@ pub(super) fn caller(cx: &Context<'_>) -> Caller {
     }
 }
 
-/// What a request's user may do, as far as its kernel has not decided: everything, but only root
-/// passes limits. (Where ids are mapped a kernel names nobody: then it is left to the kernel.)
+/// Capabilities that the kernel has not decided on: all, but `CAP_SYS_RESOURCE` only for root.
+/// Where ids are mapped the kernel sends no user id, and limits are left to the kernel.
 fn powers(uid: u32) -> Caps {
     if uid == 0 || uid == u32::MAX {
         Caps::all()
@@ -47,9 +47,10 @@ pub(super) fn caller_without_fsetid(cx: &Context<'_>) -> Caller {
     }
 }
 
-/// The caller of a request whose permissions nobody has checked, as its process is: with its groups, and its
-/// capabilities where its user is root here. (Those of another user may be its own user namespace's.) A
-/// process that cannot be looked at is nobody. (Where ids are mapped the kernel names no user.)
+/// The caller of a request without permission checks, from its process: its groups, and its
+/// capabilities if its user is root here. Capabilities of another user may belong to its own user
+/// namespace. A process that cannot be read has uid `u32::MAX` and no capabilities. The header's
+/// user is not used, because with mapped ids the kernel does not send it.
 pub(super) fn unchecked_caller(cx: &Context<'_>) -> Caller {
     let status = status(cx.pid).unwrap_or_default();
     let uid = file_system_uid(&status).unwrap_or(u32::MAX);
@@ -79,7 +80,7 @@ pub(super) fn is_admin(pid: u32) -> bool {
     status(pid).is_some_and(|status| effective(&status).contains(Caps::SYS_ADMIN))
 }
 
-/// Whom this process acts for where files are concerned; `None` if it cannot be looked at.
+/// The file system user of this process; `None` if it cannot be read.
 pub(super) fn uid(pid: u32) -> Option<u32> {
     file_system_uid(&status(pid)?)
 }
@@ -160,7 +161,6 @@ mod tests {
     #[test]
     fn a_caller_who_may_not_keep_set_id_bits_may_do_everything_else() {
         let cx = Context {
-            unique: 0,
             uid: 5,
             gid: 6,
             pid: 7,

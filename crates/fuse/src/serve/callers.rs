@@ -1,36 +1,39 @@
-//! What callers do with the names that they list: ask for each file's attributes, or not.
+//! Per-caller prediction: does a program that lists a directory also need the attributes?
 //!
-//! A listing can bring attributes along (READDIRPLUS), which spares a program that needs them a request a file, and costs one that
-//! does not some five times the listing, an inode in the kernel and one in the daemon. Programs do one or the other
-//! for a whole tree, so each caller is judged by what it did with its last listings.
+//! READDIRPLUS returns attributes with the names. A program that needs them saves one LOOKUP a
+//! file. For a program that does not, the listing takes about five times as long, with one more
+//! inode in the kernel and one in the daemon for each file. Programs mostly do the same for a whole
+//! tree, so each caller is predicted from its last listings.
 //!
-//! How it is seen: what came with attributes is never asked for, so a listing on *trial* leaves one file of each
-//! reply without them. A LOOKUP of any file by a caller that lists says that it needs them.
+//! The kernel sends no LOOKUP for entries that had attributes. A listing *on trial* therefore
+//! leaves out the attributes of one file in each reply. A LOOKUP of any file by a listing caller
+//! shows that it needs them.
 //!
 //! # Invariants
-//! A habit decides what a listing costs, never what it shows: an entry without attributes is looked up when they
-//! are needed. A wrong guess ends with the first LOOKUP.
+//! A habit decides the cost of a listing, never its content: the kernel looks up an entry without
+//! attributes when it needs them. A wrong prediction ends with the first LOOKUP.
 //!
 //! # Sharing
-//! A caller's state is one word, on a line with no other caller's unless both come to one place of the table: then
-//! the later takes it over. A LOOKUP of a caller whose habit is known writes nothing.
+//! Two callers share a place only if both hash to it; then the later caller replaces the earlier
+//! one. Each place has a cache line and a lock of its own.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
 
-/// Callers that are remembered, a power of two.
+/// Places in the table, a power of two.
 const PLACES: usize = 64;
-/// Files given with attributes to a caller of which nothing is known, before it is judged in the middle of a listing.
-const FIRST: u16 = 4096;
-/// The same where each file's attributes are an answer of a store that may be far away: as many as it answers at once.
-const FIRST_OF_SHARED: u16 = 128;
-/// Of a caller that asks for attributes, one in so many listings is on trial.
+/// Files listed with attributes for an unknown caller before it is judged within one listing.
+const FIRST: usize = 4096;
+/// The same for a shared store, which is asked for each file's attributes: one batch of questions.
+const FIRST_OF_SHARED: usize = 128;
+/// A caller with the habit [`Habit::Asks`] has one listing in this many on trial.
 const TRIALS: u8 = 8;
-/// So many trials in a row that show no need end the habit of asking: a walk may list below a directory before it
-/// asks for that directory's files.
+/// So many consecutive trials without a LOOKUP end [`Habit::Asks`]. One is not enough: a walk may
+/// list directories below before it asks for the files of a directory.
 const DOUBTS: u8 = 3;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Habit {
+    #[default]
     Unknown,
     /// It asks for the attributes of what it lists.
     Asks,
@@ -38,9 +41,8 @@ enum Habit {
     Lists,
 }
 
-/// One caller, as its word has it: bits 0 to 31 its thread's number, 32 and 33 its habit, 34 the trial, 35 to 37
-/// trials without need, 40 to 47 listings, 48 to 63 what was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One caller.
+#[derive(Default)]
 struct Caller {
     thread: u32,
     habit: Habit,
@@ -50,51 +52,11 @@ struct Caller {
     /// Listings begun, modulo [`TRIALS`].
     listings: u8,
     /// Files given with attributes in this listing.
-    given: u16,
+    given: usize,
 }
 
 impl Caller {
-    fn new(thread: u32) -> Self {
-        Self {
-            thread,
-            habit: Habit::Unknown,
-            trial: false,
-            doubts: 0,
-            listings: 0,
-            given: 0,
-        }
-    }
-
-    fn from_word(word: u64) -> Self {
-        Self {
-            thread: word as u32,
-            habit: match word >> 32 & 3 {
-                1 => Habit::Asks,
-                2 => Habit::Lists,
-                _ => Habit::Unknown,
-            },
-            trial: word >> 34 & 1 == 1,
-            doubts: (word >> 35 & 7) as u8,
-            listings: (word >> 40) as u8,
-            given: (word >> 48) as u16,
-        }
-    }
-
-    fn word(self) -> u64 {
-        let habit = match self.habit {
-            Habit::Unknown => 0,
-            Habit::Asks => 1,
-            Habit::Lists => 2,
-        };
-        u64::from(self.thread)
-            | habit << 32
-            | u64::from(self.trial) << 34
-            | u64::from(self.doubts) << 35
-            | u64::from(self.listings) << 40
-            | u64::from(self.given) << 48
-    }
-
-    /// A listing begins: what became of the last trial is known as far as it will be.
+    /// Starts a listing. A trial without a LOOKUP until now counts as one that showed no need.
     fn begin(&mut self) {
         if self.trial {
             self.trial = false;
@@ -108,7 +70,7 @@ impl Caller {
     }
 
     /// What the next reply of the listing is to hold. `first`: files given before it is judged.
-    fn plan(&mut self, first: u16) -> Plan {
+    fn plan(&mut self, first: usize) -> Plan {
         if self.habit == Habit::Unknown && self.trial && self.given >= first {
             self.begin();
         }
@@ -128,24 +90,24 @@ impl Caller {
 pub(super) struct Plan {
     /// Files come with attributes. Directories do in any case: a walk that lists goes into them.
     pub(super) attributes: bool,
-    /// One file that the kernel does not know comes without, all the same.
+    /// One file that the kernel does not know is listed without attributes.
     pub(super) trial: bool,
 }
 
-/// The word of one caller.
+/// Aligned, so that no two places share a cache line.
 #[derive(Default)]
 #[repr(align(128))]
-struct Place(AtomicU64);
+struct Place(Mutex<Caller>);
 
 /// The callers that listed lately.
 pub(super) struct Callers {
     places: Box<[Place]>,
     /// Files given with attributes to one of which nothing is known.
-    first: u16,
+    first: usize,
 }
 
 impl Callers {
-    /// Nobody yet. `shared`: attributes come from a store that is asked for each file's.
+    /// An empty table. `shared`: the store is asked for the attributes of each file.
     pub(super) fn new(shared: bool) -> Self {
         Self {
             places: (0..PLACES).map(|_| Place::default()).collect(),
@@ -153,25 +115,21 @@ impl Callers {
         }
     }
 
-    fn place(&self, thread: u32) -> &AtomicU64 {
-        // Threads that are numbered one after the other get places of their own.
-        &self.places[thread as usize % PLACES].0
-    }
-
-    fn change(&self, thread: u32, change: impl FnOnce(&mut Caller) -> Plan) -> Plan {
-        let place = self.place(thread);
-        let mut caller = Caller::from_word(place.load(Ordering::Relaxed));
+    /// Calls `act` with the state of a caller, which is new if another one had its place.
+    fn with<T>(&self, thread: u32, act: impl FnOnce(&mut Caller) -> T) -> T {
+        // Consecutive thread ids have different places.
+        let mut caller = self.places[thread as usize % PLACES].0.lock();
         if caller.thread != thread {
-            caller = Caller::new(thread);
+            *caller = Caller {
+                thread,
+                ..Caller::default()
+            };
         }
-        let plan = change(&mut caller);
-        // Only this caller changes it, or one that takes the place over: a habit lost so is seen again.
-        place.store(caller.word(), Ordering::Relaxed);
-        plan
+        act(&mut caller)
     }
 
-    /// What the reply to this caller's READDIRPLUS is to hold; `begins`: it is the first of a listing. A caller without
-    /// a number (of another process namespace) gets everything.
+    /// What the reply to this caller's READDIRPLUS holds; `begins`: it is the first of a listing. A
+    /// caller of another process namespace has thread id 0, and is given all attributes.
     pub(super) fn plan(&self, thread: u32, begins: bool) -> Plan {
         if thread == 0 {
             return Plan {
@@ -179,7 +137,7 @@ impl Callers {
                 trial: false,
             };
         }
-        self.change(thread, |caller| {
+        self.with(thread, |caller| {
             if begins {
                 caller.begin();
             }
@@ -187,34 +145,26 @@ impl Callers {
         })
     }
 
-    /// A reply gave so many files with attributes, and perhaps left one without, on trial.
+    /// A reply had `files` files with attributes; `tried`: it left out those of one file.
     pub(super) fn gave(&self, thread: u32, plan: Plan, files: usize, tried: bool) {
         if thread == 0 || !(tried || plan.trial && files > 0) {
             return;
         }
-        self.change(thread, |caller| {
+        self.with(thread, |caller| {
             caller.trial |= tried;
-            caller.given = caller
-                .given
-                .saturating_add(files.min(usize::from(u16::MAX)) as u16);
-            plan
+            caller.given += files;
         });
     }
 
-    /// This caller looked a file up.
+    /// This caller looked a file up, which matters if it has listed.
     pub(super) fn looked_up(&self, thread: u32) {
-        let place = self.place(thread);
-        let caller = Caller::from_word(place.load(Ordering::Relaxed));
-        if thread == 0 || caller.thread != thread || caller.habit == Habit::Asks && !caller.trial {
-            return;
+        let mut caller = self.places[thread as usize % PLACES].0.lock();
+        let is_new = caller.trial || caller.habit != Habit::Asks;
+        if thread != 0 && caller.thread == thread && is_new {
+            caller.habit = Habit::Asks;
+            caller.trial = false;
+            caller.doubts = 0;
         }
-        let asks = Caller {
-            habit: Habit::Asks,
-            trial: false,
-            doubts: 0,
-            ..caller
-        };
-        place.store(asks.word(), Ordering::Relaxed);
     }
 }
 
@@ -240,21 +190,6 @@ mod tests {
             bare += without;
         }
         bare
-    }
-
-    #[test]
-    fn a_word_holds_all_of_a_caller() {
-        for habit in [Habit::Unknown, Habit::Asks, Habit::Lists] {
-            let caller = Caller {
-                thread: u32::MAX,
-                habit,
-                trial: true,
-                doubts: DOUBTS,
-                listings: TRIALS - 1,
-                given: u16::MAX - 1,
-            };
-            assert_eq!(Caller::from_word(caller.word()), caller);
-        }
     }
 
     #[test]
@@ -303,7 +238,7 @@ mod tests {
     fn one_large_directory_is_judged_on_the_way() {
         let callers = Callers::new(false);
         let bare = list(&callers, 7, 100_000);
-        assert!(bare > 100_000 - 2 * usize::from(FIRST), "{bare}");
+        assert!(bare > 100_000 - 2 * FIRST, "{bare}");
     }
 
     #[test]

@@ -1,25 +1,24 @@
-//! Open files on their way out: closed by their program, not yet released by the kernel.
+//! Open files between FLUSH and RELEASE.
 //!
-//! close(2) returns when FLUSH is answered; RELEASE, which ends the locks of the open file itself
-//! (flock(2), `F_OFD_SETLK`), follows without anybody waiting for it, and may be served by another
-//! thread than the next request. A program that closes a file and then asks for its lock through
-//! another descriptor would be refused by a lock that is no more. So an open file that still holds
-//! locks when it is flushed is noted, and whoever meets a lock of that inode waits a little for
-//! the RELEASE before it is refused.
+//! close(2) returns when FLUSH is answered. RELEASE, which ends the locks of the open file itself
+//! (flock(2), `F_OFD_SETLK`), follows asynchronously, perhaps on another thread. A program that
+//! closes a file and then locks it through another descriptor could so meet its own stale lock. An
+//! open file that holds locks at its FLUSH is therefore recorded. A lock request that conflicts on
+//! this inode first waits for the RELEASE, at most [`RELEASE_TIMEOUT`].
 //!
-//! FLUSH comes at the close of each descriptor, of which a file may have several: then no RELEASE
-//! follows, and whoever asks is refused after a moment, as he must be.
+//! FLUSH is sent for each descriptor of an open file. If other descriptors remain, no RELEASE
+//! follows and the lock request fails after that time, correctly.
 //!
 //! # Locking
-//! One mutex, held for a few comparisons; taken only for open files that hold locks of their own,
-//! and when a lock is in the way.
+//! One mutex, a leaf. It is taken only for open files with locks of their own and on a lock
+//! conflict.
 
 use holdfast_core::types::Ino;
 use parking_lot::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long after a FLUSH its RELEASE may be on its way.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// Longest time from a FLUSH to its RELEASE.
+const RELEASE_TIMEOUT: Duration = Duration::from_millis(250);
 
 struct Flushed {
     ino: Ino,
@@ -27,10 +26,10 @@ struct Flushed {
     until: Instant,
 }
 
-/// The open files with locks of their own that were flushed lately.
+/// Recently flushed open files that hold locks.
 pub(super) struct Closing {
-    pub(super) patience: Duration,
-    /// Guards the list: as long as there are files with locks that were flushed lately.
+    pub(super) release_timeout: Duration,
+    /// Guards the list.
     flushed: Mutex<Vec<Flushed>>,
     released: Condvar,
 }
@@ -38,7 +37,7 @@ pub(super) struct Closing {
 impl Default for Closing {
     fn default() -> Self {
         Self {
-            patience: PATIENCE,
+            release_timeout: RELEASE_TIMEOUT,
             flushed: Mutex::default(),
             released: Condvar::new(),
         }
@@ -46,7 +45,7 @@ impl Default for Closing {
 }
 
 impl Closing {
-    /// A descriptor of an open file that holds locks was closed.
+    /// Records the FLUSH of an open file that holds locks.
     pub(super) fn flushed(&self, ino: Ino, fh: u64) {
         let now = Instant::now();
         let mut flushed = self.flushed.lock();
@@ -54,11 +53,11 @@ impl Closing {
         flushed.push(Flushed {
             ino,
             fh,
-            until: now + self.patience,
+            until: now + self.release_timeout,
         });
     }
 
-    /// The open file's locks are gone.
+    /// The open file was released, and its locks with it.
     pub(super) fn released(&self, fh: u64) {
         let mut flushed = self.flushed.lock();
         let before = flushed.len();
@@ -68,12 +67,12 @@ impl Closing {
         }
     }
 
-    /// Waits until no lock of this inode is about to go. `false`: there was none.
-    pub(super) fn settle(&self, ino: Ino) -> bool {
+    /// Waits until no recorded open file of this inode awaits its RELEASE. `false`: there was none.
+    pub(super) fn wait_for_release(&self, ino: Ino) -> bool {
         let mut waited = false;
         let mut flushed = self.flushed.lock();
-        // Files that are flushed meanwhile are not waited for: nobody must be kept for ever.
-        let last = Instant::now() + self.patience;
+        // A file flushed after this call began is not waited for, so that the wait is bounded.
+        let last = Instant::now() + self.release_timeout;
         while let Some(until) = flushed
             .iter()
             .filter(|file| file.ino == ino && file.until <= last)
@@ -99,25 +98,25 @@ mod tests {
     #[test]
     fn nothing_flushed_is_not_waited_for() {
         let closing = Closing::default();
-        assert!(!closing.settle(INO));
+        assert!(!closing.wait_for_release(INO));
     }
 
     #[test]
     fn a_release_ends_the_wait() {
         let closing = Closing {
-            patience: Duration::from_secs(60),
+            release_timeout: Duration::from_secs(60),
             ..Closing::default()
         };
         closing.flushed(INO, 7);
         let began = Instant::now();
         thread::scope(|scope| {
             scope.spawn(|| {
-                thread::sleep(PATIENCE / 10);
+                thread::sleep(RELEASE_TIMEOUT / 10);
                 closing.released(7);
             });
-            assert!(closing.settle(INO));
+            assert!(closing.wait_for_release(INO));
         });
-        assert!(began.elapsed() >= PATIENCE / 10);
+        assert!(began.elapsed() >= RELEASE_TIMEOUT / 10);
     }
 
     #[test]
@@ -126,13 +125,13 @@ mod tests {
         closing.flushed(INO, 7);
         thread::scope(|scope| {
             let flusher = scope.spawn(|| {
-                // Flushed again and again, as by children that inherited the descriptor.
+                // Flushed repeatedly, as by children that inherited the descriptor.
                 for _ in 0..30 {
-                    thread::sleep(PATIENCE / 10);
+                    thread::sleep(RELEASE_TIMEOUT / 10);
                     closing.flushed(INO, 7);
                 }
             });
-            assert!(closing.settle(INO));
+            assert!(closing.wait_for_release(INO));
             assert!(!flusher.is_finished(), "waited for all of them");
             flusher.join().unwrap();
         });
@@ -143,6 +142,6 @@ mod tests {
         let closing = Closing::default();
         closing.flushed(INO, 7);
         let other = Ino(99);
-        assert!(!closing.settle(other));
+        assert!(!closing.wait_for_release(other));
     }
 }

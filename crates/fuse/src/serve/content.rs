@@ -1,18 +1,18 @@
 //! Open files: opening, reading, writing, listing, closing.
 
-use super::{CoreOperations, caller::caller};
+use super::{CoreOperations, caller::caller, operations::permissions};
 use crate::{
-    Context, Opened,
+    Answer, Context, Opened,
     wire::{
-        CopyRequest, CreateRequest, DirPlusSink, DirSink, OpenReply, OpenRequest, ReadRequest,
+        CopyRequest, CreateRequest, DirSink, InitFlags, OpenReply, OpenRequest, ReadRequest,
         ReleaseRequest, WriteRequest,
     },
 };
 use holdfast_core::{
     DirEntry, Listing, Node, OpenFile,
-    types::{Attr, Errno, Fallocate, FileFlags, Ino, OpenFlags, Result, Whence, is_special},
+    types::{Errno, Fallocate, FileFlags, Ino, OpenFlags, Result, Whence, is_special},
 };
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// `__FMODE_EXEC` of the kernel's `fs.h`, in the flags of an open that is for running the file.
 const FOR_RUNNING: OpenFlags = OpenFlags::from_bits_retain(0o40);
@@ -25,10 +25,10 @@ fn asked_to_append(raw: i32) -> OpenFlags {
 impl CoreOperations {
     /// Flags of an open file, as this mount's kernel needs them.
     fn open_flags(&self, raw: i32) -> OpenFlags {
-        // Whether a write appends is asked of each write: the flag can change, and what comes
-        // from a mapping is placed even in a file open for appending.
+        // Each write says whether it appends: the flag can change, and writes from a mapping have
+        // an offset even if the file is open for appending.
         let flags = OpenFlags::from_bits_retain(raw).difference(OpenFlags::APPEND);
-        if self.is_writeback() && flags.writable() {
+        if self.has(InitFlags::WRITEBACK_CACHE) && flags.writable() {
             // The kernel fills pages before it changes parts of them.
             return flags.difference(OpenFlags::WRITE_ONLY) | OpenFlags::READ_WRITE;
         }
@@ -41,9 +41,6 @@ impl CoreOperations {
         ino: Ino,
         request: &OpenRequest,
     ) -> Result<Opened> {
-        if self.no_open {
-            return Err(Errno::ENOSYS);
-        }
         let node = self.fs.node(ino)?;
         if request.kill_suidgid {
             self.drop_privileges(cx, &node)?;
@@ -55,13 +52,12 @@ impl CoreOperations {
             return Err(Errno::ETXTBSY);
         }
         let asked = flags | asked_to_append(request.flags);
-        // The kernel believes attributes and pages that are older than an open file may be. After
-        // ESTALE it looks the name up again, which brings new attributes, and then opens. The second
-        // time nothing is asked.
-        if let Some(again) = &self.again
+        // The kernel may hold attributes and pages that are older than an open allows. After ESTALE
+        // it looks the name up again, which brings new attributes, and opens once more.
+        if let Some(revalidator) = &self.revalidator
             && let Err(error) = self.fs.look_before_open(&node)
         {
-            again.missed(ino);
+            revalidator.missed(ino);
             return Err(error);
         }
         let file = self.fs.open(&caller(cx), &node, asked)?;
@@ -69,7 +65,7 @@ impl CoreOperations {
         self.opened(file, request.flags)
     }
 
-    /// Is a file of which this is the number open to be run? Looks at all that are open.
+    /// Is this inode open for execution? Scans all open files.
     fn is_running(&self, ino: Ino) -> bool {
         let mut running = false;
         self.handles.each(|handle| {
@@ -79,7 +75,7 @@ impl CoreOperations {
         running
     }
 
-    /// For a kernel that does not open: a file for one operation.
+    /// Opens the inode for one operation, where the kernel sends no OPEN.
     pub(super) fn open_for_once(&self, ino: Ino) -> Result<OpenFile> {
         let node = self.fs.node(ino)?;
         let writable = !node.kind().is_dir() && !self.fs.options().read_only;
@@ -94,15 +90,15 @@ impl CoreOperations {
         ino: Ino,
         request: &OpenRequest,
     ) -> Result<Opened> {
-        if self.no_opendir {
+        if self.config.opens_no_directories() {
             return Err(Errno::ENOSYS);
         }
         let flags = OpenFlags::from_bits_retain(request.flags) | OpenFlags::DIRECTORY;
         let file = self.fs.open(&caller(cx), &self.fs.node(ino)?, flags)?;
         let mut reply = OpenReply::KEEP_CACHE;
-        reply.set(OpenReply::CACHE_DIR, self.cache_listings);
+        reply.set(OpenReply::CACHE_DIR, self.config.cache_listings);
         Ok(Opened {
-            fh: self.handles.insert(file)?,
+            fh: self.handles.insert(file),
             flags: reply,
             backing: None,
         })
@@ -113,12 +109,11 @@ impl CoreOperations {
         cx: &Context<'_>,
         parent: Ino,
         request: &CreateRequest<'_>,
-    ) -> Result<(Attr, Opened)> {
+    ) -> Result<Answer> {
         let dir = self.fs.node(parent)?;
-        let perm = (request.mode & 0o7777) as u16;
         let opened = self.open_flags(request.flags);
         let flags = opened | asked_to_append(request.flags);
-        let made = self.create_or_open(cx, &dir, request, perm, flags)?;
+        let made = self.create_or_open(cx, &dir, request, flags)?;
         self.names_changed(parent);
         made.set_flags(opened);
         self.created(made, request.flags)
@@ -129,20 +124,17 @@ impl CoreOperations {
         cx: &Context<'_>,
         dir: &Node,
         request: &CreateRequest<'_>,
-        perm: u16,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
-        let who = caller(cx);
+        let (caller, perm) = (caller(cx), permissions(request.mode));
+        let create = |flags| self.fs.create(&caller, dir, request.name, perm, flags);
         if !request.kill_suidgid {
-            return self.fs.create(&who, dir, request.name, perm, flags);
+            return create(flags);
         }
-        // Set-id bits go with the truncation of a file that exists, not from one made just now.
-        match self
-            .fs
-            .create(&who, dir, request.name, perm, flags | OpenFlags::EXCLUSIVE)
-        {
+        // Truncating an existing file clears its set-id bits; a new file keeps them.
+        match create(flags | OpenFlags::EXCLUSIVE) {
             Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
-                let file = self.fs.create(&who, dir, request.name, perm, flags)?;
+                let file = create(flags)?;
                 self.drop_privileges(cx, file.node())?;
                 Ok(file)
             }
@@ -155,18 +147,18 @@ impl CoreOperations {
         cx: &Context<'_>,
         parent: Ino,
         request: &CreateRequest<'_>,
-    ) -> Result<(Attr, Opened)> {
+    ) -> Result<Answer> {
         let dir = self.fs.node(parent)?;
-        let perm = (request.mode & 0o7777) as u16;
+        let perm = permissions(request.mode);
         let flags = self.open_flags(request.flags);
         let file = self.fs.tmpfile(&caller(cx), &dir, perm, flags)?;
         self.created(file, request.flags)
     }
 
-    fn created(&self, file: OpenFile, raw: i32) -> Result<(Attr, Opened)> {
+    fn created(&self, file: OpenFile, raw: i32) -> Result<Answer> {
         let node = file.node().clone();
         let opened = self.opened(file, raw)?;
-        Ok((self.give(&node), opened))
+        Ok(Answer::Created(self.give(&node), opened))
     }
 
     pub(super) fn close(&self, request: &ReleaseRequest) -> Result<()> {
@@ -219,22 +211,24 @@ impl CoreOperations {
             if request.from_cache && self.fs.flags(file.node()).contains(FileFlags::APPEND) {
                 return self.write_back_appended(cx, file, request);
             }
-            if !appends || request.from_cache || self.is_writeback() {
+            if !appends || request.from_cache || self.has(InitFlags::WRITEBACK_CACHE) {
                 return self
                     .fs
                     .write(&caller(cx), file, request.offset, request.data);
             }
             let (offset, written) = self.fs.append(&caller(cx), file, request.data)?;
             if offset != request.offset {
-                // Somebody appended past the mount: the kernel's pages hold this elsewhere.
+                // Another process appended past the mount, so the kernel's pages have this data at
+                // a wrong offset.
                 self.notifier.invalidate_inode(ino, 0, 0);
             }
             Ok(written)
         })
     }
 
-    /// Writes what the kernel's pages have of a file that is only appended to: they hold its old end as well, where what was
-    /// appended does not begin with a page. What was stored there through a mapping stays out.
+    /// Writes dirty pages of an append-only file. A page also holds the old end of the file, if the
+    /// appended data does not begin with a page. Stores to the old part through a mapping are
+    /// dropped.
     fn write_back_appended(
         &self,
         cx: &Context<'_>,
@@ -252,52 +246,39 @@ impl CoreOperations {
         }
     }
 
-    pub(super) fn list(
-        &self,
-        ino: Ino,
-        request: &ReadRequest,
-        sink: &mut DirSink<'_>,
-    ) -> Result<()> {
-        self.with_listing(ino, request, |listing| {
-            self.fs.read_dir(listing, request.offset, &mut |entry| {
-                sink.push(entry.name, entry.ino, entry.kind, entry.cookie)
-            })
-        })?;
-        self.listed(ino, request, sink.len() == 0);
-        Ok(())
-    }
-
-    /// What the kernel may keep of a listing is remembered. `is_end`: the reply is empty.
-    fn listed(&self, ino: Ino, request: &ReadRequest, is_end: bool) {
-        if self.cache_listings {
+    /// Records what the kernel may cache of a listing. `is_end`: the reply is empty.
+    pub(super) fn listed(&self, ino: Ino, request: &ReadRequest, is_end: bool) {
+        if self.config.cache_listings {
             let listings = &self.kept_listings;
             listings.gives(&self.notifier, ino, request.offset, is_end);
         }
     }
 
-    /// Lists with the attributes of each directory, and of each file of which the kernel does not have them, if this caller
-    /// needs them ([`Callers`](super::callers::Callers)).
+    /// Lists with the attributes of each directory. Files have them too if the kernel does not know
+    /// them and this caller needs them ([`Callers`](super::callers::Callers)).
     pub(super) fn list_plus(
         &self,
         cx: &Context<'_>,
         ino: Ino,
         request: &ReadRequest,
-        sink: &mut DirPlusSink<'_>,
+        sink: &mut DirSink<'_>,
     ) -> Result<()> {
+        let (names, attributes) = (self.config.entry_timeout, self.config.attr_timeout);
+        let keeps_attributes = names.min(attributes) == Duration::MAX;
         let plan = self.callers.plan(cx.pid, request.offset == 0);
         let (mut given, mut tried) = (0, false);
-        let since = self.is_told.then(Instant::now);
+        let since = self.config.notified_timeout.map(|_| Instant::now());
         let wants = |entry: &DirEntry<'_>| plan.attributes || entry.kind.is_dir();
         let listed = self.with_listing(ino, request, |listing| {
             self.fs
                 .read_dir_plus_of(listing, request.offset, &wants, &mut |entry, attr| {
-                    let bare = |sink: &mut DirPlusSink<'_>| {
-                        sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie)
+                    let bare = |sink: &mut DirSink<'_>| {
+                        sink.push(entry.name, entry.ino, entry.kind, entry.cookie)
                     };
                     if is_special(entry.name) {
                         return bare(sink);
                     }
-                    // The kernel gets a use of it together with its attributes; else neither.
+                    // With attributes the kernel is given a reference, without attributes none.
                     let node = match attr.map(|attr| attr.and_then(|_| self.fs.node(entry.ino))) {
                         None => return bare(sink),
                         Some(Ok(node)) => node,
@@ -306,25 +287,27 @@ impl CoreOperations {
                         Some(Err(_)) => return bare(sink),
                     };
                     if !entry.kind.is_dir() {
-                        // It is asked for each time.
+                        // The kernel asks for its attributes each time.
                         if self.backings.is_written(entry.ino) {
                             return bare(sink);
                         }
-                        // It has them already, and would forget its ACL with each telling. But it stops believing the
-                        // name of a directory whose permissions change.
-                        if self.keeps_attributes && node.is_known_by_number() {
+                        // The kernel has these attributes, and would drop the file's ACL with each
+                        // new copy. A directory is listed with attributes all the same: the kernel
+                        // stops trusting its name when its permissions change.
+                        if keeps_attributes && node.is_known_by_number() {
                             return bare(sink);
                         }
-                        // A hidden file may stay unasked by a program that asks for all others.
+                        // Not a hidden file: a program may skip those and ask for all others.
                         if plan.trial && !tried && !entry.name.starts_with(b".") {
                             tried = bare(sink);
                             return tried;
                         }
                     }
-                    // Read anew, with the use that the kernel is told by.
+                    // Read again, together with the reference that the kernel is given.
                     let attr = self.give(&node);
-                    let is_heard = since.is_some_and(|since| self.fs.is_heard(entry.ino, since));
-                    let taken = sink.push_heard(entry.name, &attr, entry.cookie, is_heard);
+                    let is_notified =
+                        since.is_some_and(|since| self.fs.is_notified(entry.ino, since));
+                    let taken = sink.push_plus(entry.name, &attr, entry.cookie, is_notified);
                     if taken {
                         given += usize::from(!entry.kind.is_dir());
                     } else {
@@ -334,13 +317,12 @@ impl CoreOperations {
                 })
         });
         self.callers.gave(cx.pid, plan, given, tried);
-        listed?;
-        self.listed(ino, request, sink.len() == 0);
-        Ok(())
+        listed
     }
 
-    /// Goes on with the listing of an open directory, or, where the kernel opens none, of the directory itself.
-    fn with_listing(
+    /// Continues the listing of an open directory, or of the inode itself where the kernel sends no
+    /// OPENDIR.
+    pub(super) fn with_listing(
         &self,
         ino: Ino,
         request: &ReadRequest,
@@ -349,24 +331,20 @@ impl CoreOperations {
         if request.fh != 0 {
             return list((&self.handle(request.fh)?.file).into());
         }
-        if !self.no_opendir {
+        if !self.config.opens_no_directories() {
             return Err(Errno::EBADF);
         }
         let node = self.fs.node(ino)?;
         let flags = OpenFlags::from_bits_retain(request.flags);
-        self.listing_ends
+        self.listing_bounds
             .with(ino, |end| list(Listing::new(&node, flags, end)))
     }
 
-    pub(super) fn sync_file(&self, ino: Ino, fh: u64, data_only: bool) -> Result<()> {
-        self.with_file(ino, fh, |file| self.fs.fsync(file, data_only))
-    }
-
-    /// A descriptor is closed: its program is told of what was lost, if it was not before.
+    /// Reports a failed writeback that was not reported before, as close(2) of a descriptor should.
     pub(super) fn flush_file(&self, fh: u64) -> Result<()> {
         match self.handle(fh) {
             Ok(handle) => self.fs.flush(&handle.file),
-            // Of no open file there is nothing to tell.
+            // No open file, so no error to report.
             Err(_) => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
-//! What a mount answers besides file operations: ioctl(2) on its root directory, and FITRIM on any file.
+//! ioctl(2) on the mount: control requests on its root directory, and FITRIM on any file.
 //!
-//! `FITRIM` is the kernel's own, for fstrim(8). All else goes through one command, whose bytes are
-//! between a program and whoever it asks; the wire only limits their number.
+//! `FITRIM` is the kernel's, for fstrim(8). Every other request is one command, with a payload that
+//! only the caller and the [`Control`] interpret; here only its length is limited.
 
 use super::{CoreOperations, caller::unchecked_caller, revoke::may_unmount};
 use crate::Context;
@@ -9,7 +9,8 @@ use holdfast_core::types::{Caller, Errno, Ino, Result};
 use rustix::ioctl::{Opcode, opcode};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bytes of a `CONTROL` request and of its answer: as many as an ioctl can have, by eights.
+/// Bytes of a `CONTROL` request and of its answer: the largest multiple of 8 that an ioctl can
+/// have.
 pub const CONTROL_BYTES: usize = 16_376;
 
 /// The ioctl on the root directory that hands a request to the mount's [`Control`], and brings its
@@ -34,43 +35,43 @@ pub(crate) struct TrimRange {
 /// The process that a request came from.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    /// Whom it acts for, with the capabilities that it has on this file system: none of its permissions was
-    /// checked.
+    /// The user of the process, with its capabilities on this file system. None of its permissions
+    /// was checked.
     pub caller: Caller,
-    /// Is it an administrator's, or of the user who mounted?
+    /// Does it belong to an administrator, or to the user that mounted?
     pub may_administer: bool,
 }
 
 /// What answers such requests.
 pub trait Control: Send + Sync {
-    /// Discards what is free within `len` bytes from `start`, in runs of `least` bytes at least.
-    /// Gives how many bytes were discarded. Only administrators and the user who mounted get here.
+    /// Returns the number of discarded bytes. Only administrators and the user that mounted can
+    /// call it.
     ///
     /// # Errors
-    /// `EOPNOTSUPP`; `EINVAL` for a range that begins behind the end or is shorter than a block; those of the
-    /// device.
+    /// `EOPNOTSUPP`; `EINVAL` for a range that begins behind the end or is shorter than a block;
+    /// those of the device.
     fn trim(&self, start: u64, len: u64, least: u64) -> Result<u64>;
 
-    /// Answers a request, in fewer than [`CONTROL_BYTES`] - 4 bytes. Any process that may open the root
-    /// directory gets here: which may ask for what is for the one that answers to say.
+    /// Answers a request, in fewer than [`CONTROL_BYTES`] - 4 bytes. Any process that may open the
+    /// root directory can send one: the implementation checks permissions.
     ///
     /// # Errors
     /// An error that the caller's ioctl(2) fails with; `EPERM`.
     fn call(&self, request: &[u8], asking: &Asking) -> Result<Vec<u8>>;
 
-    /// The kernel passed a change on that the file system refused as read-only (`EROFS`): by now
-    /// the kernel has it mounted for writing. `true`: so has this side, and the change is asked for
-    /// again.
+    /// The file system refused a change with `EROFS`, but the kernel has the mount writable by now.
+    /// `true`: the file system is writable too, and the change is tried again.
     fn became_writable(&self) -> bool {
         false
     }
 
     /// The kernel unmounts, and umount(2) waits until this returns: see
-    /// [`Operations::unmounting`](crate::Operations::unmounting). The file system is in nobody's hands any more.
+    /// [`Operations::unmounting`](crate::Operations::unmounting). No request uses the file system
+    /// any more.
     fn unmounting(&self) {}
 }
 
-/// Puts bytes into what goes over the wire.
+/// Prefixes the bytes with their length.
 pub(crate) fn framed(bytes: &[u8]) -> Result<Box<[u8; CONTROL_BYTES]>> {
     let mut frame = Box::new([0; CONTROL_BYTES]);
     let room = frame.get_mut(4..4 + bytes.len()).ok_or(Errno::E2BIG)?;
@@ -79,7 +80,7 @@ pub(crate) fn framed(bytes: &[u8]) -> Result<Box<[u8; CONTROL_BYTES]>> {
     Ok(frame)
 }
 
-/// Takes them out.
+/// The bytes of a frame.
 pub(crate) fn unframed(frame: &[u8]) -> Result<&[u8]> {
     let (len, rest) = frame.split_first_chunk().ok_or(Errno::EINVAL)?;
     let len = u32::from_le_bytes(*len) as usize;

@@ -1,7 +1,7 @@
 //! File flags by ioctl(2), as chattr(1), lsattr(1) and xfs_io(8) ask for them.
 //!
-//! A kernel asks with the commands of Linux for any file or directory (since 5.13), once its caller may: the owner, and with
-//! `CAP_LINUX_IMMUTABLE` for *immutable* and *append*.
+//! Since Linux 5.13 the kernel sends these commands for any file or directory. It has checked the
+//! caller: the owner, and `CAP_LINUX_IMMUTABLE` for *immutable* and *append*.
 
 use super::{CoreOperations, caller::caller};
 use crate::Context;
@@ -30,7 +30,7 @@ pub(super) struct FileAttributes {
     reserved: [u8; 8],
 }
 
-/// The same flags as [`FileAttributes`] has them.
+/// File flags and their bits in [`FileAttributes`].
 const FLAGS: [(FileFlags, u32); 5] = [
     (FileFlags::IMMUTABLE, 0x8),
     (FileFlags::APPEND, 0x10),
@@ -39,11 +39,11 @@ const FLAGS: [(FileFlags, u32); 5] = [
     (FileFlags::PROJECT_INHERIT, 0x200),
 ];
 
-/// `FS_XFLAG_HASATTR`, which is told, never set.
+/// `FS_XFLAG_HASATTR`, which is read-only.
 const HAS_ATTRIBUTES: u32 = 0x8000_0000;
 
 impl CoreOperations {
-    /// Answers one of these commands; `None`: it is none.
+    /// Answers one of these commands; `None`: another command.
     pub(super) fn flags_ioctl(
         &self,
         cx: &Context<'_>,
@@ -106,7 +106,8 @@ impl CoreOperations {
         let node = self.fs.node(ino)?;
         self.fs
             .set_flags(&caller(cx), &node, Some(flags), project)?;
-        // The answer has no attributes, and the time of change moved: the kernel forgets those that it has.
+        // The reply carries no attributes and `ctime` changed, so the kernel must drop those that
+        // it has.
         self.notifier.invalidate_inode(ino, -1, 0);
         self.notifier.flush();
         Ok(Vec::new())

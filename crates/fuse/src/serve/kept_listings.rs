@@ -1,25 +1,24 @@
-//! Which directories the kernel may keep a listing of, and when it is told to drop that.
+//! Which directories the kernel may cache a listing of, and when it must drop it.
 //!
-//! The kernel keeps a listing (`FOPEN_CACHE_DIR`) in pages of the directory. Where a reader begins
-//! at the start it compares the directory's version with that of the listing, and drops one that
-//! is older. At any other position it takes what is there. A program that opens a directory and
-//! seeks to a position which it remembers would see names that are gone. So a change drops the
-//! listing before its request is answered. The kernel holds the directory's lock until then: no
-//! reader is in between.
+//! The kernel caches a listing (`FOPEN_CACHE_DIR`) in pages of the directory. A reader at offset 0
+//! compares the directory's version with that of the listing, and drops an older one. At any other
+//! offset it uses the pages unchecked, so a program that opens a directory and seeks would see
+//! removed names. A change therefore drops the listing before its request is answered. The kernel
+//! holds the directory's lock until then, so no reader runs in between.
 //!
-//! Only what may be kept is dropped. A listing is kept from the reply that shows its end. What
-//! changes before that end makes the listing *stale*, and it is dropped with its end: were its
-//! pages dropped earlier, the kernel would add to what is left of them, and keep no listing of that
-//! directory any more.
+//! A listing is cached from the reply that shows its end, and only then is there anything to drop.
+//! A change before that end makes the listing *stale*, and it is dropped at its end. If its pages
+//! were dropped earlier, the kernel would append to the rest and never cache a listing of that
+//! directory again.
 //!
-//! Changes that do not come through the mount are told by [`KernelCaches`](super::KernelCaches).
+//! Changes made past the mount are handled by [`KernelCaches`](super::KernelCaches).
 //!
 //! # Invariants
-//! A directory of which the kernel keeps a complete listing, or a part of one, has a state here.
-//! The table is bounded: where a shard is full, what it has is dropped by the kernel as well.
+//! A directory with a complete or partial listing in the kernel has a state here. The table is
+//! bounded: when a shard is full, its listings are dropped by the kernel as well.
 //!
 //! # Locking
-//! Shards are leaves. The kernel is told with none of them locked.
+//! Shards are leaves. No shard is locked during a notification.
 
 use crate::Notifier;
 use holdfast_core::types::Ino;
@@ -33,18 +32,18 @@ const SHARDS: usize = 64;
 /// Directories in a shard, at most.
 const SHARD: usize = 4096;
 
-/// What the kernel may keep of a directory's listing.
+/// What the kernel may cache of a directory's listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A part that is as the directory.
+    /// A part, up to date.
     Begun,
-    /// A part that is older than the directory.
+    /// A part, older than the directory.
     Stale,
     /// All of it.
     Complete,
 }
 
-/// The directories of which the kernel may keep a listing.
+/// The directories with a cached listing.
 pub(super) struct KeptListings {
     /// Each guards the states of some directories.
     shards: [Mutex<HashMap<Ino, State>>; SHARDS],
@@ -63,81 +62,48 @@ impl KeptListings {
         &self.shards[dir.0 as usize % SHARDS]
     }
 
-    /// A part of a listing is about to be given that begins at `offset`; `is_end`: it is empty.
+    /// The reply holds the part of a listing at `offset`; `is_end`: it is empty.
     pub(super) fn gives(&self, notifier: &Notifier, dir: Ino, offset: u64, is_end: bool) {
-        if is_end {
-            if self.ends(notifier, dir) {
-                notifier.drop_listing(dir);
+        if offset != 0 && !is_end {
+            return;
+        }
+        let mut shard = self.shard(dir).lock();
+        let mut dropped = make_room(&mut shard, dir);
+        match shard.entry(dir) {
+            Entry::Occupied(state) if is_end && *state.get() == State::Stale => {
+                dropped.insert(dir, state.remove());
             }
-        } else if offset == 0 {
-            self.begins(notifier, dir);
+            state if is_end => drop(state.insert_entry(State::Complete)),
+            state => {
+                state.or_insert(State::Begun);
+            }
+        }
+        drop(shard);
+        for dir in dropped.keys() {
+            notifier.drop_listing(*dir);
         }
     }
 
-    fn begins(&self, notifier: &Notifier, dir: Ino) {
-        let dropped = {
-            let mut shard = self.shard(dir).lock();
-            let dropped = make_room(&mut shard, dir);
-            shard.entry(dir).or_insert(State::Begun);
-            dropped
-        };
-        tell(notifier, &dropped);
-    }
-
-    /// Is what the kernel has at the end of a listing older than the directory?
-    fn ends(&self, notifier: &Notifier, dir: Ino) -> bool {
-        let (is_stale, dropped) = {
-            let mut shard = self.shard(dir).lock();
-            let dropped = make_room(&mut shard, dir);
-            let is_stale = match shard.entry(dir) {
-                Entry::Occupied(state) if *state.get() == State::Stale => {
-                    state.remove();
-                    true
-                }
-                state => {
-                    state.insert_entry(State::Complete);
-                    false
-                }
-            };
-            (is_stale, dropped)
-        };
-        tell(notifier, &dropped);
-        is_stale
-    }
-
-    /// The names of a directory changed by a request that is not answered yet.
+    /// A request that is not answered yet changed the names of this directory.
     pub(super) fn changed(&self, notifier: &Notifier, dir: Ino) {
-        let is_kept = {
-            let mut shard = self.shard(dir).lock();
-            match shard.entry(dir) {
-                Entry::Vacant(_) => false,
-                Entry::Occupied(state) if *state.get() == State::Complete => {
-                    state.remove();
-                    true
-                }
-                Entry::Occupied(mut state) => {
-                    state.insert(State::Stale);
-                    false
-                }
+        let mut shard = self.shard(dir).lock();
+        match shard.get_mut(&dir) {
+            Some(State::Complete) => {
+                shard.remove(&dir);
+                drop(shard);
+                notifier.drop_listing(dir);
             }
-        };
-        if is_kept {
-            notifier.drop_listing(dir);
+            Some(state) => *state = State::Stale,
+            None => {}
         }
     }
 }
 
-/// Empties a shard that has no room for this directory; says what was there.
+/// Empties a shard that has no room for this directory; returns its entries.
 fn make_room(shard: &mut HashMap<Ino, State>, dir: Ino) -> HashMap<Ino, State> {
     match shard.len() >= SHARD && !shard.contains_key(&dir) {
         true => mem::take(shard),
         false => HashMap::new(),
-    }
-}
-
-fn tell(notifier: &Notifier, dropped: &HashMap<Ino, State>) {
-    for dir in dropped.keys() {
-        notifier.drop_listing(*dir);
     }
 }
 
@@ -149,7 +115,7 @@ mod tests {
 
     /// How many listings are dropped by what is done.
     fn drops(listings: &KeptListings, act: impl FnOnce(&KeptListings, &Notifier)) -> usize {
-        // Without a device what is told waits.
+        // Without a device, notifications stay queued.
         let notifier = Notifier::new();
         act(listings, &notifier);
         notifier.waiting()

@@ -1,14 +1,14 @@
 //! Locks: record locks by the kernel's owner number, flock(2) by the open file's.
 //!
-//! The kernel does not say whether a record lock belongs to a process or (`F_OFD_SETLK`) to an
-//! open file: it names an owner, and flushes a process's owner at every close. Owners that set
-//! locks through an open file are therefore remembered with it: those left when it is gone can
-//! only be open files' owners, whose locks go then. A lock in the way that is about to go with its
-//! open file is waited for (see [`super::closing`]).
+//! The kernel does not say whether a record lock belongs to a process or to an open file
+//! (`F_OFD_SETLK`). It sends an owner, and flushes a process's owner at every close. So the owners
+//! that lock through an open file are stored in its handle. Owners left at RELEASE are open file
+//! owners, and their locks are released. A conflict with a lock of a file about to be released
+//! waits for that (see [`super::closing`]).
 
 use super::{CoreOperations, Handle};
 use crate::{
-    FoundLock, Interrupt,
+    FoundLock,
     wire::{LockRequest, LockType},
 };
 use holdfast_core::{
@@ -17,7 +17,7 @@ use holdfast_core::{
 };
 use std::sync::atomic::Ordering;
 
-/// The end of a lock that has none, as the kernel writes it.
+/// The end of an unbounded lock, as the kernel writes it.
 const KERNEL_END: u64 = i64::MAX as u64;
 
 fn range(request: &LockRequest) -> LockRange {
@@ -58,7 +58,7 @@ impl CoreOperations {
                 .get_lock(&node, owner, space(request), wanted, range(request))
         };
         let mut held = ask()?;
-        if held.is_some() && self.closing.settle(ino) {
+        if held.is_some() && self.closing.wait_for_release(ino) {
             held = ask()?;
         }
         Ok(match held {
@@ -84,18 +84,12 @@ impl CoreOperations {
         &self,
         ino: Ino,
         request: &LockRequest,
-        wait: Option<&Interrupt>,
+        wait: Option<&Cancel>,
     ) -> Result<()> {
         let node = self.fs.node(ino)?;
         if !request.flock && request.kind != LockType::Unlock {
             self.remember_owner(request);
         }
-        let cancel = wait.map(|interrupt| {
-            let cancel = Cancel::new();
-            let fired = cancel.clone();
-            interrupt.on_fire(move || fired.cancel());
-            cancel
-        });
         let take = || {
             self.fs.set_lock(
                 &node,
@@ -104,11 +98,11 @@ impl CoreOperations {
                 kind(request),
                 range(request),
                 request.pid,
-                cancel.as_ref(),
+                wait,
             )
         };
         match take() {
-            Err(Errno::EAGAIN) if self.closing.settle(ino) => take()?,
+            Err(Errno::EAGAIN) if self.closing.wait_for_release(ino) => take()?,
             taken => taken?,
         }
         if request.flock
@@ -129,9 +123,9 @@ impl CoreOperations {
         }
     }
 
-    /// A descriptor of the file was closed: its process's record locks go.
+    /// A descriptor of the file was closed: releases the record locks of its process.
     pub(super) fn release_record_locks(&self, ino: Ino, fh: u64, owner: u64) -> Result<()> {
-        // By the open file, if there is one: closing works where nothing else does any more.
+        // The handle's node, if there is one: closing works even after a revocation.
         let Ok(handle) = self.handle(fh) else {
             let node = self.fs.node(ino)?;
             self.fs
@@ -147,7 +141,7 @@ impl CoreOperations {
         Ok(())
     }
 
-    /// The open file is gone: so are its own record locks.
+    /// Releases the record locks of a closed file's own.
     pub(super) fn release_handle_locks(&self, node: &Node, handle: &Handle) {
         for &owner in &*handle.lock_owners.lock() {
             self.fs
@@ -155,7 +149,7 @@ impl CoreOperations {
         }
     }
 
-    /// The open file is gone: so is its flock(2) lock.
+    /// Releases the flock(2) lock of a closed file.
     pub(super) fn release_flock(&self, node: &Node, owner: u64) {
         self.fs
             .release_locks(node, LockOwner(owner), LockSpace::Flock);
@@ -166,8 +160,8 @@ impl CoreOperations {
 mod tests {
     use super::*;
     use crate::{
-        Config, Context, Notifier, Operations,
-        wire::{CreateRequest, Extensions, OpenRequest, ReleaseRequest},
+        Answer, Config, Context, Notifier, Operations,
+        wire::{CreateRequest, Extensions, OpenRequest, ReleaseRequest, Request},
     };
     use holdfast_core::{FileSystem, MemoryLimits, Options};
     use std::{
@@ -179,7 +173,6 @@ mod tests {
 
     fn context() -> Context<'static> {
         Context {
-            unique: 1,
             uid: 0,
             gid: 0,
             pid: 1,
@@ -200,13 +193,24 @@ mod tests {
             kill_suidgid: false,
             extensions: Extensions::default(),
         };
-        let (attr, first) = served.create(&context(), Ino::ROOT, &request).unwrap();
+        let created = served.answer(&context(), Ino::ROOT, Request::Create(request));
+        let Ok(Answer::Created(attr, first)) = created else {
+            panic!("{created:?}")
+        };
         let again = OpenRequest {
             flags: READ_WRITE,
             kill_suidgid: false,
         };
-        let second = served.open(&context(), attr.ino, &again).unwrap();
+        let opened = served.answer(&context(), attr.ino, Request::Open(again));
+        let Ok(Answer::Opened(second)) = opened else {
+            panic!("{opened:?}")
+        };
         (served, attr.ino, [first.fh, second.fh])
+    }
+
+    fn flush(served: &CoreOperations, ino: Ino, fh: u64) {
+        let request = Request::Flush { fh, lock_owner: 99 };
+        served.answer(&context(), ino, request).unwrap();
     }
 
     fn write_lock(fh: u64, owner: u64, flock: bool) -> LockRequest {
@@ -224,8 +228,6 @@ mod tests {
     fn released(fh: u64, owner: u64, flock: bool) -> ReleaseRequest {
         ReleaseRequest {
             fh,
-            flags: READ_WRITE,
-            flush: false,
             flock_unlock: flock,
             lock_owner: owner,
         }
@@ -233,24 +235,22 @@ mod tests {
 
     fn takes_over(flock: bool) {
         let (mut served, ino, [first, second]) = twice();
-        served.closing.patience = Duration::from_secs(60);
+        served.closing.release_timeout = Duration::from_secs(60);
         let (one, other) = (write_lock(first, 11, flock), write_lock(second, 12, flock));
-        served.setlk(&context(), ino, &one, None).unwrap();
-        assert_eq!(
-            served.setlk(&context(), ino, &other, None),
-            Err(Errno::EAGAIN)
-        );
+        served.setlk(ino, &one, None).unwrap();
+        assert_eq!(served.setlk(ino, &other, None), Err(Errno::EAGAIN));
         // What close(2) waits for, with the owner of the process's own locks.
-        served.flush(&context(), ino, first, 99).unwrap();
+        flush(&served, ino, first);
         thread::scope(|scope| {
             scope.spawn(|| {
                 thread::sleep(Duration::from_millis(20));
                 let release = released(first, 11, flock);
-                served.release(&context(), ino, &release).unwrap();
+                let release = Request::Release(release);
+                served.answer(&context(), ino, release).unwrap();
             });
-            let held = served.getlk(&context(), ino, &other).unwrap();
+            let held = served.find_lock(ino, &other).unwrap();
             assert_eq!(held.kind, LockType::Unlock, "no lock is left");
-            served.setlk(&context(), ino, &other, None).unwrap();
+            served.setlk(ino, &other, None).unwrap();
         });
     }
 
@@ -264,15 +264,18 @@ mod tests {
     fn a_lock_whose_open_file_lives_on_refuses_after_a_moment_and_then_at_once() {
         let (served, ino, [first, second]) = twice();
         let (one, other) = (write_lock(first, 11, true), write_lock(second, 12, true));
-        served.setlk(&context(), ino, &one, None).unwrap();
+        served.setlk(ino, &one, None).unwrap();
         // A copy of the descriptor was closed, not the open file.
-        served.flush(&context(), ino, first, 99).unwrap();
+        flush(&served, ino, first);
         let began = Instant::now();
         for _ in 0..20 {
-            let taken = served.setlk(&context(), ino, &other, None);
+            let taken = served.setlk(ino, &other, None);
             assert_eq!(taken, Err(Errno::EAGAIN));
         }
-        let patience = served.closing.patience;
-        assert!(began.elapsed() < 20 * patience, "waited for each time");
+        let release_timeout = served.closing.release_timeout;
+        assert!(
+            began.elapsed() < 20 * release_timeout,
+            "waited for each time"
+        );
     }
 }

@@ -1,15 +1,15 @@
-//! Names: looking up, making, linking, renaming, removing.
+//! Names: lookup, creation, rename.
 
-use super::{CoreOperations, caller::caller};
-use crate::Context;
+use super::{CoreOperations, caller::caller, operations::permissions};
+use crate::{Answer, Context};
 use holdfast_core::types::{Attr, Errno, FileType, Ino, RenameFlags, Result};
 
 impl CoreOperations {
     pub(super) fn find(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
         let dir = self.fs.node(parent)?;
         if name == b"." {
-            // A file handle is opened whose inode the kernel has forgotten: any inode is asked for so, not
-            // only directories. What has no name any more is gone, though the kernel's word for that may be under way.
+            // open_by_handle_at(2) of an inode that the kernel has forgotten; it need not be a
+            // directory. An inode without names is stale, even if the kernel's FORGET is under way.
             if self.fs.getattr(&dir).nlink == 0 {
                 return Err(Errno::ESTALE);
             }
@@ -29,61 +29,19 @@ impl CoreOperations {
         name: &[u8],
         mode: u32,
         rdev: u64,
-    ) -> Result<Attr> {
+    ) -> Result<Answer> {
         let kind = FileType::from_mode(mode).ok_or(Errno::EINVAL)?;
-        let perm = (mode & 0o7777) as u16;
         let dir = self.fs.node(parent)?;
+        let perm = permissions(mode);
         match self.fs.mknod(&caller(cx), &dir, name, kind, perm, rdev) {
-            // A kernel that opens files by itself makes those that it believes absent, and opens those that are there.
-            // This one was made past it meanwhile: it looks again, and then knows which it is.
-            Err(Errno::EEXIST) if self.no_open && kind == FileType::Regular => Err(Errno::ESTALE),
-            made => {
-                let node = made?;
-                self.names_changed(parent);
-                Ok(self.give(&node))
+            // With `no_open` the kernel creates a file that it believes absent, and opens one that
+            // exists. This file was created past the mount meanwhile. After ESTALE the kernel looks
+            // the name up again.
+            Err(Errno::EEXIST) if self.config.no_open && kind == FileType::Regular => {
+                Err(Errno::ESTALE)
             }
+            made => self.made(parent, made),
         }
-    }
-
-    pub(super) fn make_directory(
-        &self,
-        cx: &Context<'_>,
-        parent: Ino,
-        name: &[u8],
-        mode: u32,
-    ) -> Result<Attr> {
-        let dir = self.fs.node(parent)?;
-        let perm = (mode & 0o7777) as u16;
-        let made = self.fs.mkdir(&caller(cx), &dir, name, perm)?;
-        self.names_changed(parent);
-        Ok(self.give(&made))
-    }
-
-    pub(super) fn make_symlink(
-        &self,
-        cx: &Context<'_>,
-        parent: Ino,
-        name: &[u8],
-        target: &[u8],
-    ) -> Result<Attr> {
-        let dir = self.fs.node(parent)?;
-        let made = self.fs.symlink(&caller(cx), &dir, name, target)?;
-        self.names_changed(parent);
-        Ok(self.give(&made))
-    }
-
-    pub(super) fn make_link(
-        &self,
-        cx: &Context<'_>,
-        ino: Ino,
-        parent: Ino,
-        name: &[u8],
-    ) -> Result<Attr> {
-        let node = self.fs.node(ino)?;
-        let dir = self.fs.node(parent)?;
-        self.fs.link(&caller(cx), &node, &dir, name)?;
-        self.names_changed(parent);
-        Ok(self.give(&node))
     }
 
     pub(super) fn move_name(
@@ -117,35 +75,11 @@ impl CoreOperations {
         Ok(())
     }
 
-    pub(super) fn remove_file(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<()> {
-        self.fs.unlink(&caller(cx), &self.fs.node(parent)?, name)?;
-        self.names_changed(parent);
-        Ok(())
-    }
-
-    pub(super) fn remove_directory(
-        &self,
-        cx: &Context<'_>,
-        parent: Ino,
-        name: &[u8],
-    ) -> Result<()> {
-        self.fs.rmdir(&caller(cx), &self.fs.node(parent)?, name)?;
-        self.names_changed(parent);
-        Ok(())
-    }
-
-    /// A request that is not answered yet has changed what a listing of this directory shows, or
-    /// made it due to be seen.
+    /// A request that is not answered yet changed the listing of this directory, or made its access
+    /// time due.
     pub(super) fn names_changed(&self, dir: Ino) {
-        if self.cache_listings {
+        if self.config.cache_listings {
             self.kept_listings.changed(&self.notifier, dir);
         }
-    }
-
-    pub(super) fn target(&self, ino: Ino, out: &mut [u8]) -> Result<usize> {
-        let target = self.fs.readlink(&self.fs.node(ino)?)?;
-        let out = out.get_mut(..target.len()).ok_or(Errno::ENAMETOOLONG)?;
-        out.copy_from_slice(&target);
-        Ok(target.len())
     }
 }

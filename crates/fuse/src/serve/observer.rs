@@ -1,16 +1,16 @@
-//! Changes made past the mount, for the kernel's caches.
+//! Invalidates the kernel's caches after changes made past the mount.
 
 use crate::Notifier;
 use holdfast_core::{Observer, types::Ino};
 
-/// Tells the kernel of every change that it did not ask for itself.
+/// Notifies the kernel of every change that it did not request.
 #[derive(Debug)]
 pub struct KernelCaches {
     notifier: Notifier,
 }
 
 impl KernelCaches {
-    /// An observer that speaks through `notifier`.
+    /// An observer that sends by `notifier`.
     #[must_use]
     pub fn new(notifier: Notifier) -> Self {
         Self { notifier }
@@ -26,8 +26,8 @@ impl Observer for KernelCaches {
 
     fn entry_changed(&self, dir: Ino, name: &[u8]) {
         self.notifier.invalidate_entry(dir, name);
-        // The directory's times, link count and cached listing. The kernel drops them by itself only where
-        // it knew of the name.
+        // The directory's times, link count and cached listing: the kernel drops these itself only
+        // if it had the name cached.
         self.notifier.invalidate_inode(dir, 0, 0);
     }
 
@@ -35,13 +35,14 @@ impl Observer for KernelCaches {
         self.notifier.expire_all_entries();
     }
 
-    /// The kernel knows inodes by the references that it was given ([`CoreOperations`](super::CoreOperations)).
+    /// The kernel holds references by inode number ([`CoreOperations`](super::CoreOperations)).
     fn keeps_by_number(&self) -> bool {
         true
     }
 
     fn is_to_forget(&self, inodes: &[Ino]) {
-        // An inode is mostly older than those below it, and goes after them.
+        // Inodes are mostly older than their children, and the kernel can drop a parent only after
+        // these.
         let mut youngest_first = inodes.to_vec();
         youngest_first.sort_unstable_by(|one, other| other.cmp(one));
         self.notifier.prune(&youngest_first);
@@ -73,7 +74,8 @@ mod tests {
         let open = fs.open(&who, &file, OpenFlags::READ_WRITE).unwrap();
         fs.write(&who, &open, 0, b"content").unwrap();
         assert_eq!(notifier.waiting(), 2, "nobody knows the directory");
-        // As LOOKUP gives them: from now on each change counts, and once while it waits.
+        // As LOOKUP does: from now on each change is notified, and once while a notification is
+        // queued.
         operations.give(&dir);
         make(b"other");
         assert_eq!(notifier.waiting(), 4);

@@ -1,22 +1,23 @@
-//! The trait, operation by operation.
+//! [`Operations`] of the core: each request to its function.
 
 use super::{CoreOperations, INODES_XATTR, caller::caller, prefetch::PREFETCH};
 use crate::{
-    BackingFiles, Context, FoundLock, Interrupt, Negotiated, Opened, Operations,
-    wire::{
-        CopyRequest, CreateRequest, DirPlusSink, DirSink, LockRequest, OpenRequest, ReadRequest,
-        ReleaseRequest, Request, SetAttrRequest, WriteRequest,
-    },
+    Answer, BackingFiles, Cancel, Context, Negotiated, Operations,
+    wire::{DirSink, LockRequest, ReadRequest, Request},
 };
-use holdfast_core::types::{Access, Attr, Errno, Ino, Result, StatFs};
+use holdfast_core::{
+    Node,
+    types::{Access, Attr, Errno, Ino, Result},
+};
 use std::time::Instant;
 
-/// Bytes of copying or allocating above which a request leaves its caller's processor.
+/// A request that copies or allocates more leaves its caller's processor.
 const LONG_BYTES: u64 = 4 << 20;
 
 impl Operations for CoreOperations {
     fn init(&self, negotiated: &Negotiated) -> Result<()> {
-        self.negotiated(negotiated);
+        // The second of two calls differs only in the transport.
+        let _ = self.negotiated.set(*negotiated);
         Ok(())
     }
 
@@ -29,19 +30,19 @@ impl Operations for CoreOperations {
     }
 
     fn destroy(&self) {
-        if let Some(again) = &self.again {
-            again.end();
+        if let Some(revalidator) = &self.revalidator {
+            revalidator.end();
         }
         self.handles
             .each(|handle| self.backings.released(&self.fs, &handle.file));
         self.handles.drain();
-        // A kernel forgets nothing when its connection ends.
+        // The kernel sends no FORGET when its connection ends.
         self.fs.forget_all();
         self.fs.set_observer(None);
     }
 
-    fn is_heard(&self, ino: Ino, since: Instant) -> bool {
-        self.fs.is_heard(ino, since)
+    fn is_notified(&self, ino: Ino, since: Instant) -> bool {
+        self.fs.is_notified(ino, since)
     }
 
     fn unmounting(&self) {
@@ -88,184 +89,72 @@ impl Operations for CoreOperations {
             Request::CopyFileRange(copy) => copy.len > LONG_BYTES,
             Request::Fallocate { length, .. } => *length > LONG_BYTES,
             Request::Ioctl { .. } | Request::Destroy => true,
-            // Counting inodes takes as long as there are many.
+            // It scans all inodes.
             Request::GetXattr { name, .. } => *name == INODES_XATTR.as_bytes(),
-            Request::Fsync { .. } | Request::FsyncDir { .. } | Request::SyncFs => self.blocks,
+            Request::Fsync { .. } | Request::SyncFs => self.blocks,
             Request::Write(write) => self.blocks && write.flags & libc::O_DSYNC != 0,
             _ => false,
         }
-    }
-
-    fn lookup(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
-        self.find(cx, parent, name)
     }
 
     fn forget(&self, ino: Ino, count: u64) {
         self.fs.forget(ino, count);
     }
 
-    fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
-        self.fs.attributes(&self.fs.node(ino)?)
-    }
-
-    fn setattr(&self, cx: &Context<'_>, ino: Ino, request: &SetAttrRequest) -> Result<Attr> {
-        self.change_attributes(cx, ino, request)
-    }
-
-    fn readlink(&self, _: &Context<'_>, ino: Ino, out: &mut [u8]) -> Result<usize> {
-        self.target(ino, out)
-    }
-
-    fn symlink(&self, cx: &Context<'_>, parent: Ino, name: &[u8], target: &[u8]) -> Result<Attr> {
-        self.make_symlink(cx, parent, name, target)
-    }
-
-    fn mknod(
-        &self,
-        cx: &Context<'_>,
-        parent: Ino,
-        name: &[u8],
-        mode: u32,
-        rdev: u64,
-    ) -> Result<Attr> {
-        self.make_node(cx, parent, name, mode, rdev)
-    }
-
-    fn mkdir(&self, cx: &Context<'_>, parent: Ino, name: &[u8], mode: u32) -> Result<Attr> {
-        self.make_directory(cx, parent, name, mode)
-    }
-
-    fn unlink(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<()> {
-        self.remove_file(cx, parent, name)
-    }
-
-    fn rmdir(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<()> {
-        self.remove_directory(cx, parent, name)
-    }
-
-    fn rename(
-        &self,
-        cx: &Context<'_>,
-        parent: Ino,
-        name: &[u8],
-        new_parent: Ino,
-        new_name: &[u8],
-        flags: u32,
-    ) -> Result<()> {
-        self.move_name(cx, (parent, name), (new_parent, new_name), flags)
-    }
-
-    fn link(&self, cx: &Context<'_>, ino: Ino, parent: Ino, name: &[u8]) -> Result<Attr> {
-        self.make_link(cx, ino, parent, name)
-    }
-
-    fn open(&self, cx: &Context<'_>, ino: Ino, request: &OpenRequest) -> Result<Opened> {
-        self.open_file(cx, ino, request)
-    }
-
-    fn create(
-        &self,
-        cx: &Context<'_>,
-        parent: Ino,
-        request: &CreateRequest<'_>,
-    ) -> Result<(Attr, Opened)> {
-        if self.no_open {
-            // The kernel makes files by MKNOD from now on.
-            return Err(Errno::ENOSYS);
+    fn answer(&self, cx: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        match request {
+            Request::Lookup { name } => self.find(cx, ino, name).map(Answer::Entry),
+            Request::GetAttr => self.attributes(ino).map(Answer::Attr),
+            Request::StatX => self.attributes(ino).map(Answer::StatX),
+            Request::SetAttr(set) => self.change_attributes(cx, ino, &set).map(Answer::Attr),
+            Request::StatFs => self.fs.statfs().map(Answer::StatFs),
+            Request::Access { mask } => {
+                let want = Access::from_bits_truncate(mask as u8);
+                done(self.fs.access(&caller(cx), &self.fs.node(ino)?, want))
+            }
+            Request::SetXattr(set) => {
+                self.with_xattrs()?;
+                done(self.set_xattr(cx, ino, &set))
+            }
+            Request::RemoveXattr { name } => {
+                self.with_xattrs()?;
+                done(self.remove_xattr(cx, ino, name))
+            }
+            Request::GetLk(lock) => self.find_lock(ino, &lock).map(Answer::Lock),
+            Request::SyncFs => done(self.fs.sync()),
+            request => self.answer_names(cx, ino, request),
         }
-        self.create_file(cx, parent, request)
     }
 
-    fn tmpfile(
-        &self,
-        cx: &Context<'_>,
-        parent: Ino,
-        request: &CreateRequest<'_>,
-    ) -> Result<(Attr, Opened)> {
-        self.create_unnamed(cx, parent, request)
-    }
-
-    fn read(
-        &self,
-        _: &Context<'_>,
-        ino: Ino,
-        request: &ReadRequest,
-        out: &mut [u8],
-    ) -> Result<usize> {
+    fn read(&self, ino: Ino, request: &ReadRequest, out: &mut [u8]) -> Result<usize> {
         self.read_file(ino, request, out)
-    }
-
-    fn write(&self, cx: &Context<'_>, ino: Ino, request: &WriteRequest<'_>) -> Result<usize> {
-        self.write_file(cx, ino, request)
-    }
-
-    fn flush(&self, _: &Context<'_>, ino: Ino, fh: u64, lock_owner: u64) -> Result<()> {
-        if self.no_open {
-            return Err(Errno::ENOSYS);
-        }
-        self.release_record_locks(ino, fh, lock_owner)?;
-        self.flush_file(fh)
-    }
-
-    fn release(&self, _: &Context<'_>, _: Ino, request: &ReleaseRequest) -> Result<()> {
-        self.close(request)
-    }
-
-    fn fsync(&self, _: &Context<'_>, ino: Ino, fh: u64, data_only: bool) -> Result<()> {
-        self.sync_file(ino, fh, data_only)
-    }
-
-    fn opendir(&self, cx: &Context<'_>, ino: Ino, request: &OpenRequest) -> Result<Opened> {
-        self.open_directory(cx, ino, request)
     }
 
     fn readdir(
         &self,
-        _: &Context<'_>,
+        cx: &Context<'_>,
         ino: Ino,
         request: &ReadRequest,
         sink: &mut DirSink<'_>,
     ) -> Result<()> {
-        self.list(ino, request, sink)
+        if sink.takes_attributes() {
+            self.list_plus(cx, ino, request, sink)?;
+        } else {
+            self.with_listing(ino, request, |listing| {
+                self.fs.read_dir(listing, request.offset, &mut |entry| {
+                    sink.push(entry.name, entry.ino, entry.kind, entry.cookie)
+                })
+            })?;
+        }
+        self.listed(ino, request, sink.len() == 0);
+        Ok(())
     }
 
-    fn readdirplus(
-        &self,
-        cx: &Context<'_>,
-        ino: Ino,
-        request: &ReadRequest,
-        sink: &mut DirPlusSink<'_>,
-    ) -> Result<()> {
-        self.list_plus(cx, ino, request, sink)
-    }
-
-    fn releasedir(&self, _: &Context<'_>, _: Ino, request: &ReleaseRequest) -> Result<()> {
-        self.close(request)
-    }
-
-    fn fsyncdir(&self, _: &Context<'_>, ino: Ino, fh: u64, data_only: bool) -> Result<()> {
-        self.sync_file(ino, fh, data_only)
-    }
-
-    fn syncfs(&self, _: &Context<'_>) -> Result<()> {
-        self.fs.sync()
-    }
-
-    fn statfs(&self, _: &Context<'_>, _: Ino) -> Result<StatFs> {
-        self.fs.statfs()
-    }
-
-    fn setxattr(
-        &self,
-        cx: &Context<'_>,
-        ino: Ino,
-        name: &[u8],
-        value: &[u8],
-        flags: u32,
-        kill_sgid: bool,
-    ) -> Result<()> {
-        self.with_xattrs()?;
-        self.set_xattr(cx, ino, name, value, flags, kill_sgid)
+    fn readlink(&self, ino: Ino, out: &mut [u8]) -> Result<usize> {
+        let target = self.fs.readlink(&self.fs.node(ino)?)?;
+        let out = out.get_mut(..target.len()).ok_or(Errno::ENAMETOOLONG)?;
+        out.copy_from_slice(&target);
+        Ok(target.len())
     }
 
     fn getxattr(&self, cx: &Context<'_>, ino: Ino, name: &[u8], out: &mut [u8]) -> Result<usize> {
@@ -278,47 +167,110 @@ impl Operations for CoreOperations {
         self.read_xattr_names(cx, ino, out)
     }
 
-    fn removexattr(&self, cx: &Context<'_>, ino: Ino, name: &[u8]) -> Result<()> {
-        self.with_xattrs()?;
-        self.remove_xattr(cx, ino, name)
-    }
-
-    fn access(&self, cx: &Context<'_>, ino: Ino, mask: u32) -> Result<()> {
-        let want = Access::from_bits_truncate(mask as u8);
-        self.fs.access(&caller(cx), &self.fs.node(ino)?, want)
-    }
-
-    fn getlk(&self, _: &Context<'_>, ino: Ino, request: &LockRequest) -> Result<FoundLock> {
-        self.find_lock(ino, request)
-    }
-
-    fn setlk(
-        &self,
-        _: &Context<'_>,
-        ino: Ino,
-        request: &LockRequest,
-        wait: Option<&Interrupt>,
-    ) -> Result<()> {
+    fn setlk(&self, ino: Ino, request: &LockRequest, wait: Option<&Cancel>) -> Result<()> {
         self.take_lock(ino, request, wait)
     }
+}
 
-    fn fallocate(
-        &self,
-        cx: &Context<'_>,
-        ino: Ino,
-        fh: u64,
-        mode: u32,
-        offset: u64,
-        length: u64,
-    ) -> Result<()> {
-        self.allocate(cx, ino, fh, mode, (offset, length))
+impl CoreOperations {
+    /// Requests that look up or change names.
+    fn answer_names(&self, cx: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        match request {
+            Request::Symlink { name, target, .. } => {
+                let dir = self.fs.node(ino)?;
+                self.made(ino, self.fs.symlink(&caller(cx), &dir, name, target))
+            }
+            Request::Mkdir { name, mode, .. } => {
+                let dir = self.fs.node(ino)?;
+                let perm = permissions(mode);
+                self.made(ino, self.fs.mkdir(&caller(cx), &dir, name, perm))
+            }
+            Request::Mknod {
+                name, mode, rdev, ..
+            } => self.make_node(cx, ino, name, mode, rdev),
+            Request::Link { ino: linked, name } => {
+                let (node, dir) = (self.fs.node(linked)?, self.fs.node(ino)?);
+                let linked = self.fs.link(&caller(cx), &node, &dir, name);
+                self.made(ino, linked.map(|()| node))
+            }
+            Request::Unlink { name } => {
+                self.fs.unlink(&caller(cx), &self.fs.node(ino)?, name)?;
+                self.names_changed(ino);
+                Ok(Answer::Done)
+            }
+            Request::Rmdir { name } => {
+                self.fs.rmdir(&caller(cx), &self.fs.node(ino)?, name)?;
+                self.names_changed(ino);
+                Ok(Answer::Done)
+            }
+            Request::Rename {
+                name,
+                new_parent,
+                new_name,
+                flags,
+            } => done(self.move_name(cx, (ino, name), (new_parent, new_name), flags)),
+            request => self.answer_files(cx, ino, request),
+        }
     }
 
-    fn lseek(&self, _: &Context<'_>, ino: Ino, fh: u64, offset: u64, whence: u32) -> Result<u64> {
-        self.seek(ino, fh, offset, whence)
+    /// Requests about open files.
+    fn answer_files(&self, cx: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        match request {
+            // The kernel uses files without OPEN, and creates them by MKNOD, from now on.
+            Request::Open(_) | Request::Create(_) | Request::Flush { .. }
+                if self.config.no_open =>
+            {
+                Err(Errno::ENOSYS)
+            }
+            Request::Open(open) => self.open_file(cx, ino, &open).map(Answer::Opened),
+            Request::OpenDir(open) => self.open_directory(cx, ino, &open).map(Answer::Opened),
+            Request::Create(create) => self.create_file(cx, ino, &create),
+            Request::TmpFile(create) => self.create_unnamed(cx, ino, &create),
+            Request::Write(write) => self.write_file(cx, ino, &write).map(Answer::Written),
+            Request::Flush { fh, lock_owner } => {
+                self.release_record_locks(ino, fh, lock_owner)?;
+                done(self.flush_file(fh))
+            }
+            Request::Release(release) => done(self.close(&release)),
+            Request::Fsync { fh, data_only } => {
+                done(self.with_file(ino, fh, |file| self.fs.fsync(file, data_only)))
+            }
+            Request::Fallocate {
+                fh,
+                offset,
+                length,
+                mode,
+            } => done(self.allocate(cx, ino, fh, mode, (offset, length))),
+            Request::Lseek { fh, offset, whence } => {
+                self.seek(ino, fh, offset, whence).map(Answer::Offset)
+            }
+            Request::CopyFileRange(copy) => {
+                let bytes = self.copy_range(cx, ino, &copy)?;
+                let wide = copy.wide;
+                Ok(Answer::Copied { bytes, wide })
+            }
+            // BMAP is for block devices, POLL for files that are not always ready.
+            _ => Err(Errno::ENOSYS),
+        }
     }
 
-    fn copy_file_range(&self, cx: &Context<'_>, ino: Ino, request: &CopyRequest) -> Result<u64> {
-        self.copy_range(cx, ino, request)
+    fn attributes(&self, ino: Ino) -> Result<Attr> {
+        self.fs.attributes(&self.fs.node(ino)?)
     }
+
+    /// A name was made in `dir`.
+    pub(super) fn made(&self, dir: Ino, node: Result<Node>) -> Result<Answer> {
+        let node = node?;
+        self.names_changed(dir);
+        Ok(Answer::Entry(self.give(&node)))
+    }
+}
+
+fn done(result: Result<()>) -> Result<Answer> {
+    result.map(|()| Answer::Done)
+}
+
+/// Permission bits of a mode.
+pub(super) fn permissions(mode: u32) -> u16 {
+    (mode & 0o7777) as u16
 }

@@ -17,24 +17,24 @@ pub(super) const PREFETCH: Opcode = opcode::read_write::<PrefetchRange>(b'h', 0x
 )]
 #[repr(C)]
 pub(super) struct PrefetchRange {
-    /// Of this structure.
+    /// Size of this structure.
     size: u32,
     /// None are known.
     flags: u32,
-    /// Where to go on from, and how far it came.
+    /// Where to continue; updated to where this call ended.
     cursor: u64,
-    /// Names to go over, at most; 0: a batch.
+    /// Names to visit, at most; 0: one batch.
     entries: u64,
     /// 0.
     bytes: u64,
-    /// Names that were gone over; 0 at the end.
+    /// Names visited; 0 at the end.
     done: u64,
     /// 0.
     reserved: [u64; 2],
 }
 
 impl PrefetchRange {
-    /// What a program asked for, if it asked for nothing that is not known here.
+    /// Decodes a request, and refuses unknown flags and fields.
     fn asked(input: &[u8]) -> Result<Self> {
         let asked = Self::read_from_bytes(input).map_err(|_| Errno::EINVAL)?;
         let known = Self {
@@ -60,7 +60,7 @@ impl PrefetchRange {
 }
 
 impl CoreOperations {
-    /// Brings inodes of a directory into memory. Its kernel opened it for reading; whether the caller may search it is asked
+    /// Loads inodes of a directory. The kernel opened it for reading; search permission is checked
     /// here.
     pub(super) fn prefetch(&self, cx: &Context<'_>, ino: Ino, input: &[u8]) -> Result<Vec<u8>> {
         let node = self.fs.node(ino)?;
@@ -74,41 +74,5 @@ impl CoreOperations {
         let budget = asked.budget();
         asked.done = (self.fs).prefetch_dir(&who, listing, &mut asked.cursor, budget)?;
         Ok(asked.as_bytes().to_vec())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_is_the_documented_one_and_what_is_not_known_is_refused() {
-        assert_eq!(PREFETCH, 0xc038_68f7);
-        let asked = PrefetchRange {
-            size: 56,
-            cursor: 7,
-            entries: 9,
-            done: 5,
-            ..PrefetchRange::default()
-        };
-        assert_eq!(PrefetchRange::asked(asked.as_bytes()), Ok(asked));
-        let refused = [
-            PrefetchRange { size: 48, ..asked },
-            PrefetchRange { size: 0, ..asked },
-            PrefetchRange { flags: 1, ..asked },
-            PrefetchRange { bytes: 1, ..asked },
-            PrefetchRange {
-                reserved: [0, 1],
-                ..asked
-            },
-        ];
-        for wrong in refused {
-            let bytes = wrong.as_bytes();
-            assert_eq!(PrefetchRange::asked(bytes), Err(Errno::EINVAL), "{wrong:?}");
-        }
-        assert_eq!(
-            PrefetchRange::asked(&asked.as_bytes()[1..]),
-            Err(Errno::EINVAL)
-        );
     }
 }

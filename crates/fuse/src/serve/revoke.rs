@@ -1,4 +1,4 @@
-//! The core's part in taking a mount away from its users, and in the end of every mount.
+//! Revoking a mount: the part of the core.
 
 use super::{
     CoreOperations,
@@ -7,11 +7,11 @@ use super::{
 use crate::Context;
 use holdfast_core::types::{Errno, Ino, Result};
 
-/// What the kernel writes where it does not tell whom a request is for.
+/// The user id where the kernel does not send one.
 const UNTOLD: u32 = u32::MAX;
 
 impl CoreOperations {
-    /// Revokes the file system, if whoever asks by `cx` may unmount it.
+    /// Revokes the file system, if the caller may unmount it.
     pub(super) fn take_away(&self, cx: Option<&Context<'_>>) -> Result<()> {
         if cx.is_some_and(|cx| !may_unmount(cx)) {
             return Err(Errno::EPERM);
@@ -19,15 +19,15 @@ impl CoreOperations {
         if self.fs.is_revoked() {
             return Ok(());
         }
-        self.bring_in_dirty_pages();
+        self.write_dirty_pages();
         self.fs.revoke()
     }
 
-    /// Has the kernel write what it has collected: by shared mappings, or as its writeback cache.
-    /// It waits for its writes before it lets go of pages.
-    fn bring_in_dirty_pages(&self) {
+    /// Has the kernel write its dirty pages, of shared mappings or of its writeback cache. An
+    /// invalidation waits for the writes of the pages that it drops.
+    fn write_dirty_pages(&self) {
         let mut writable = Vec::new();
-        if self.no_open {
+        if self.config.no_open {
             self.each_known(&mut |ino| writable.push(ino));
         } else {
             self.handles.each(|handle| {
@@ -42,18 +42,18 @@ impl CoreOperations {
         self.notifier.flush();
     }
 
-    /// Shows every inode of which the kernel may know something, some perhaps twice: the root, which it knows without a
-    /// reference, and those of which it has one.
+    /// Calls `visit` with every inode that the kernel may know, some perhaps twice: the root, which
+    /// it knows without a reference, and those that it has a reference of.
     pub(super) fn each_known(&self, visit: &mut dyn FnMut(Ino)) {
         visit(Ino::ROOT);
         self.fs.each_known_by_number(|ino, _| visit(ino));
     }
 }
 
-/// Is the caller an administrator, or the one who mounted it?
+/// Is the caller an administrator, or the user that mounted?
 ///
-/// The process is looked at where the request does not name the user. It is the caller's and no
-/// later one by the same number: a caller whose request is being served cannot end, not even killed.
+/// The process is read where the request does not name the user. Its id cannot belong to another
+/// process by then: a caller waits for its request and cannot end, not even killed.
 pub(super) fn may_unmount(cx: &Context<'_>) -> bool {
     let caller = if cx.uid == UNTOLD {
         uid(cx.pid)
@@ -86,7 +86,6 @@ mod tests {
             set_thread_res_uid(user, user, user).unwrap();
             [1000, 1001, UNTOLD].map(|uid| {
                 may_unmount(&Context {
-                    unique: 0,
                     uid,
                     gid: 0,
                     pid: gettid().as_raw_nonzero().get().cast_unsigned(),

@@ -1,4 +1,4 @@
-//! Files of the host that a kernel reads and writes by itself, as it knows them: by numbers of this connection.
+//! Registers files of the host for passthrough, by numbers of this connection.
 
 use crate::transport::sys::{register_backing, unregister_backing};
 use rustix::io::Errno as Code;
@@ -29,7 +29,8 @@ impl BackingFiles {
     /// # Errors
     /// Why the kernel takes no files on it.
     pub(super) fn of(device: &Arc<OwnedFd>) -> std::result::Result<Self, String> {
-        // No descriptor: a kernel that takes files from this process says that, another one says why not.
+        // An invalid descriptor tests the permission: `EBADF` means that a valid file would be
+        // accepted.
         match register_backing(device, -1) {
             Err(Code::BADF) => Ok(Self {
                 device: Arc::downgrade(device),
@@ -40,20 +41,21 @@ impl BackingFiles {
         }
     }
 
-    /// Registers a file, of which the descriptor may only name it; gives its number. From now on the kernel can open it by
-    /// itself, and reads and writes it with the credentials that this thread has now.
+    /// Registers a file by a descriptor, which may be `O_PATH`; returns its number. The kernel then
+    /// opens the file itself, and reads and writes it with the present credentials of this thread.
     ///
     /// # Errors
-    /// `EPERM`: this process may not. `ELOOP`: its file system lies over another one. `ENODEV`: the session is over.
+    /// `EPERM`: this process may not. `ELOOP`: its file system lies over another one. `ENODEV`: the
+    /// session is over.
     pub fn register(&self, file: BorrowedFd<'_>) -> Result<i32> {
         let device = self.device.upgrade().ok_or(Errno::ENODEV)?;
         register_backing(&device, file.as_raw_fd())
             .map_err(|error| Errno::from_raw(error.raw_os_error()))
     }
 
-    /// Takes a registration back. Files that the kernel opened by it stay open.
+    /// Removes a registration. Files that the kernel opened by it stay open.
     pub fn unregister(&self, number: i32) {
-        // When the session is over the kernel has none any more.
+        // The end of the session removes all registrations.
         if let Some(device) = self.device.upgrade()
             && let Err(error) = unregister_backing(&device, number)
         {

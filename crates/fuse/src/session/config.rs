@@ -27,29 +27,32 @@ pub enum ListingChoice {
     Plain,
 }
 
-/// What the kernel keeps of the content of files, and when it drops that.
+/// What the kernel caches of the content of files, and when it drops that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeptContent {
-    /// What was read, until it is told that it changed.
+    /// What was read, until it is notified of a change.
     #[default]
-    Told,
-    /// What was read, until new attributes show that it changed: for a file system that others change, where nothing tells the kernel. It
-    /// asks for attributes that are no longer believed before it reads.
+    Notified,
+    /// What was read, until new attributes show a change: for a file system that others change
+    /// without a notification. Before a read the kernel asks for attributes that are no longer
+    /// valid.
     ByAttributes,
-    /// Only what is mapped, and that as before. Each read(2) is a request, and none ends at a length that the kernel has in memory. Files have to
-    /// be opened by the file system ([`no_open`](Config::no_open) is false).
+    /// Only mapped pages, as with [`KeptContent::Notified`]. Each read(2) is a request, and is not
+    /// limited to the size that the kernel has in memory. Files must be opened by the file system
+    /// ([`no_open`](Config::no_open) is false).
     Mapped,
 }
 
-/// Which regular files the kernel reads and writes on the host by itself (FUSE passthrough), where it can and the file system is
-/// a directory of the host. It keeps nothing of their content then, and neither does this side. They have to be opened by the
-/// file system ([`no_open`](Config::no_open) is false).
+/// Which regular files the kernel reads and writes on the host itself (FUSE passthrough), if it can
+/// and the file system is a directory of the host. Their content is cached neither there nor here.
+/// They must be opened by the file system ([`no_open`](Config::no_open) is false).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Passthrough {
     /// None.
     #[default]
     Off,
-    /// Those that are large when they are opened; where the kernel keeps no content ([`KeptContent::Mapped`]) all.
+    /// Those that are large when opened; all, if the kernel caches no content
+    /// ([`KeptContent::Mapped`]).
     Auto,
     /// All.
     All,
@@ -60,53 +63,55 @@ pub enum Passthrough {
 pub struct Config {
     /// Which way requests come.
     pub transport: TransportChoice,
-    /// Threads that read `/dev/fuse` when it carries all requests; 0: one per processor. Over io_uring
-    /// each processor has two. Further ones are added while some wait.
+    /// Threads that read `/dev/fuse` when it carries all requests; 0: one per processor. With
+    /// io_uring each processor has two. More are added while some wait.
     pub threads: usize,
-    /// Threads of one processor's queue (or of `/dev/fuse`), at most, apart from those that wait for
-    /// locks: as many requests of it can wait for a device at a time.
+    /// Most threads of one processor's queue (or of `/dev/fuse`), without those that wait for
+    /// locks: as many of its requests can wait for a device at once.
     pub threads_max: usize,
-    /// Lock requests, at most, that wait at a time; more are refused with `ENOLCK`.
+    /// Most lock requests that wait at once; more are refused with `ENOLCK`.
     pub lock_waiters: usize,
     /// Largest write in bytes: 4 KiB to 1 MiB, a multiple of the page size.
     pub max_write: u32,
-    /// How long the kernel may believe a name.
+    /// How long the kernel may cache a name.
     pub entry_timeout: Duration,
-    /// How long the kernel may believe attributes.
+    /// How long the kernel may cache attributes.
     pub attr_timeout: Duration,
-    /// How long the kernel may believe that a name does not exist; zero: it asks every time.
+    /// How long the kernel may cache that a name does not exist; zero: not at all.
     pub negative_timeout: Duration,
-    /// How long it may believe names, absence and attributes of which it is told when they change
-    /// ([`Operations::is_heard`](crate::Operations::is_heard)), if it can be told that all may have changed (Linux 6.16). `None`: as long as others.
-    pub heard_timeout: Option<Duration>,
+    /// The same for names, absence and attributes that the kernel is notified of
+    /// ([`Operations::is_notified`](crate::Operations::is_notified)), if all can be invalidated at
+    /// once (Linux 6.16). `None`: as others.
+    pub notified_timeout: Option<Duration>,
     /// `st_blksize` of all files, in bytes.
     pub block_size: u32,
     /// The kernel collects writes.
     pub writeback: bool,
-    /// Inodes may be looked up by number alone: file handles (`name_to_handle_at`), and with them export by NFS.
+    /// Inodes may be looked up by number: file handles (`name_to_handle_at`), and NFS export.
     pub export: bool,
     /// How directories are listed.
     pub listing: ListingChoice,
     /// Record and flock(2) locks are served by the file system; else by the kernel, for this
     /// mount only, which saves a request at every close.
     pub serve_locks: bool,
-    /// Regular files are opened, made and closed without OPEN, CREATE, FLUSH and RELEASE, where the file
-    /// system answers `ENOSYS`. Locks are the kernel's then, whatever `serve_locks` says.
+    /// Regular files are opened, created and closed without OPEN, CREATE, FLUSH and RELEASE, if the
+    /// file system answers `ENOSYS`. Locks are then the kernel's, regardless of `serve_locks`.
     pub no_open: bool,
-    /// Directories are opened and closed without a request, where the file system answers `ENOSYS`. The kernel keeps
-    /// their listings then, so that it counts with `cache_listings` only.
+    /// Directories are opened and closed without a request, if the file system answers `ENOSYS`.
+    /// The kernel then caches their listings, so this needs `cache_listings`.
     pub no_opendir: bool,
-    /// The kernel keeps listings of directories, and asks for one again when its names changed.
+    /// The kernel caches listings of directories until their names change.
     pub cache_listings: bool,
-    /// The kernel keeps the targets of symbolic links: it asks for each once.
+    /// The kernel caches the targets of symbolic links.
     pub cache_links: bool,
-    /// What the kernel keeps of the content of files.
+    /// What the kernel caches of the content of files.
     pub content: KeptContent,
-    /// Which files the kernel reads and writes by itself. Not together with `writeback`.
+    /// Which files the kernel reads and writes itself. Excludes `writeback`.
     pub passthrough: Passthrough,
     /// POSIX ACLs.
     pub posix_acl: bool,
-    /// Extended attributes, where the file system answers `ENOSYS` without: then the kernel asks for none, nor for ACLs.
+    /// Extended attributes. Without them the file system answers `ENOSYS`, and the kernel asks for
+    /// none, nor for ACLs.
     pub xattrs: bool,
     /// Identity-mapped mounts of this mount may be made.
     pub idmap: bool,
@@ -125,7 +130,7 @@ impl Default for Config {
             entry_timeout: Duration::MAX,
             attr_timeout: Duration::MAX,
             negative_timeout: Duration::MAX,
-            heard_timeout: None,
+            notified_timeout: None,
             block_size: 4096,
             writeback: false,
             export: true,
@@ -135,7 +140,7 @@ impl Default for Config {
             no_opendir: true,
             cache_listings: true,
             cache_links: true,
-            content: KeptContent::Told,
+            content: KeptContent::Notified,
             passthrough: Passthrough::Off,
             posix_acl: true,
             xattrs: true,
@@ -151,7 +156,7 @@ impl Config {
         self.no_opendir && self.cache_listings
     }
 
-    /// Are there files that the kernel reads and writes by itself, if it can?
+    /// May the kernel read and write files itself?
     pub(crate) fn passes_through(&self) -> bool {
         self.passthrough != Passthrough::Off && !self.no_open && !self.writeback
     }

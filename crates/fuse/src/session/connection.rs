@@ -1,4 +1,4 @@
-//! Cutting a connection from this side, without memory and without another thread: for a session
+//! Aborting a connection from this side, without memory and without another thread: for a session
 //! that cannot go on.
 
 use crate::mount::Mounted;
@@ -8,14 +8,14 @@ use rustix::{
 };
 use std::{fs::File, path::PathBuf};
 
-/// Where the kernel can be told to cut connections.
+/// Where connections can be aborted.
 const CONNECTIONS: &str = "/sys/fs/fuse/connections";
 
 /// The kernel's side of a session.
 pub(super) struct Connection {
     pub(super) dir: PathBuf,
-    /// Cuts the connection when written to, where the fusectl file system is mounted. Opened at the
-    /// beginning, because at the end there may be no descriptor left.
+    /// Aborts the connection when written to, if the fusectl file system is mounted. It is opened
+    /// at the start, because at the end there may be no descriptor left.
     abort: Option<File>,
 }
 
@@ -28,7 +28,7 @@ impl Connection {
         Self { dir, abort }
     }
 
-    /// Cuts the connection: requests that wait fail, and every later call does.
+    /// Aborts the connection: pending requests fail, and every later call does.
     pub(super) fn abort(&self) {
         if let Some(abort) = &self.abort {
             match rustix::io::write(abort, b"1") {
@@ -36,7 +36,7 @@ impl Connection {
                 Err(error) => tracing::warn!(%error, "the connection's switch refused"),
             }
         }
-        // Forced, it is cut first of all, even if it is busy and stays mounted.
+        // A forced unmount aborts the connection first, even if the mount is busy and stays.
         match unmount(&self.dir, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW) {
             Ok(()) | Err(Errno::BUSY) => {}
             Err(error) => tracing::error!(

@@ -1,15 +1,15 @@
-//! Counts of requests and bytes, and whether one is under way: per thread, looked at together
-//! when somebody asks.
+//! Counters of requests and bytes, one set for each thread, summed on demand. They also say whether
+//! the thread serves a request.
 //!
 //! # Invariants
-//! Each [`Counters`] is written by one thread only (so a load and a store do, no locked
-//! instruction) and read by any; a reader may see a count a moment late, never torn.
+//! Each [`Counters`] is written by one thread only, by a load and a store instead of a locked
+//! instruction, and read by any. A reader may see an old value, never a torn one.
 //!
-//! A thread's turn is odd from before it looks at a request until the reply is out of its hands.
-//! So whoever publishes a fact and then waits for all turns to end ([`Registry::settle`]) knows
-//! that whatever did not heed the fact has been answered.
+//! `Counters::turn` is odd from before the thread reads a request until it has handed its reply
+//! over. A thread that publishes a flag and then waits for all turns to end
+//! ([`Registry::wait_for_replies`]) knows that every request served without the flag was answered.
 
-use super::timing::{Timed, Times};
+use super::timing::{Operations, Times};
 use crate::wire::Opcode;
 use parking_lot::Mutex;
 use std::{
@@ -22,37 +22,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long [`Registry::settle`] sleeps between two looks.
+/// Interval at which [`Registry::wait_for_replies`] polls.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// What one thread counts. Aligned so that no two threads' counters share a cache line.
-#[derive(Debug)]
+/// The counters of one thread. Aligned so that no two threads' counters share a cache line.
+#[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
     /// Odd while the thread serves.
     turn: AtomicU64,
-    requests: [AtomicU64; Opcode::LIMIT],
     unknown: AtomicU64,
     malformed: AtomicU64,
     panics: AtomicU64,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
-    pub(super) timed: Timed,
-}
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self {
-            turn: AtomicU64::new(0),
-            requests: [const { AtomicU64::new(0) }; Opcode::LIMIT],
-            unknown: AtomicU64::new(0),
-            malformed: AtomicU64::new(0),
-            panics: AtomicU64::new(0),
-            bytes_read: AtomicU64::new(0),
-            bytes_written: AtomicU64::new(0),
-            timed: Timed::default(),
-        }
-    }
+    pub(super) operations: Operations,
 }
 
 fn add(counter: &AtomicU64, n: u64) {
@@ -60,26 +44,24 @@ fn add(counter: &AtomicU64, n: u64) {
 }
 
 impl Counters {
-    /// The thread begins to serve.
+    /// The thread starts to serve a request.
     pub(crate) fn begin(&self) {
         add(&self.turn, 1);
-        // Pairs with the fence in `settle`: either that sees this turn, or this turn sees what was
-        // published before.
+        // Pairs with the fence in `wait_for_replies`: either `wait_for_replies` sees this turn, or
+        // this turn sees what was published before `wait_for_replies`.
         fence(Ordering::SeqCst);
     }
 
-    /// What the thread has served is answered.
+    /// The request was answered.
     pub(crate) fn end(&self) {
         let turn = self.turn.load(Relaxed).wrapping_add(1);
-        // Release: replies come before it for whoever sees it.
+        // Release: pairs with the acquire loads in `wait_for_replies`, which then follow the reply.
         self.turn.store(turn, Ordering::Release);
     }
 
     pub(crate) fn request(&self, opcode: u32) {
-        add(
-            self.requests.get(opcode as usize).unwrap_or(&self.unknown),
-            1,
-        );
+        let of = self.operations.of(opcode);
+        add(of.map_or(&self.unknown, |of| &of.requests), 1);
     }
 
     pub(crate) fn malformed(&self) {
@@ -104,11 +86,11 @@ impl Counters {
 pub struct Totals {
     /// Requests by operation, those never seen left out.
     pub requests: Vec<(Opcode, u64)>,
-    /// How long those took that were timed, by operation: one of so many, and none of operations never timed.
+    /// Times of the sampled requests, by operation; operations without a sample are left out.
     pub times: Vec<(Opcode, Times)>,
     /// Requests of operations that this side does not know.
     pub unknown: u64,
-    /// Requests whose bytes contradicted themselves.
+    /// Requests with inconsistent bytes.
     pub malformed: u64,
     /// Requests that ended in a panic and were answered with `EIO`.
     pub panics: u64,
@@ -118,7 +100,7 @@ pub struct Totals {
     pub bytes_written: u64,
 }
 
-/// The counters of all threads of a session, dead ones included.
+/// The counters of all threads of a session, ended ones included.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     all: Mutex<Vec<Arc<Counters>>>,
@@ -128,7 +110,7 @@ impl Registry {
     /// Counters for one more thread.
     pub(crate) fn enlist(&self) -> Arc<Counters> {
         let mut all = self.all.lock();
-        // Those of a thread that has gone are taken over with what it had counted.
+        // Counters of an ended thread are reused with their values.
         if let Some(left) = all.iter().find(|counters| Arc::strong_count(counters) == 1) {
             return left.clone();
         }
@@ -137,9 +119,9 @@ impl Registry {
         counters
     }
 
-    /// Waits until every turn that is under way has ended, except `own`; `false` if one lasts
-    /// beyond the deadline.
-    pub(crate) fn settle(&self, own: Option<&Counters>, deadline: Instant) -> bool {
+    /// Waits until every turn under way has ended, except `own`; `false` if one lasts beyond the
+    /// deadline.
+    pub(crate) fn wait_for_replies(&self, own: Option<&Counters>, deadline: Instant) -> bool {
         fence(Ordering::SeqCst);
         let all = self.all.lock().clone();
         let mut busy: Vec<(Arc<Counters>, u64)> = all
@@ -170,23 +152,23 @@ impl Registry {
                 .map(|counters| pick(counters).load(Relaxed))
                 .sum()
         };
-        let times = |&opcode: &Opcode| {
-            let mut times = Times::default();
-            all.iter()
-                .for_each(|counters| counters.timed.add_to(opcode, &mut times));
-            (opcode, times)
-        };
+        let (mut requests, mut times) = (Vec::new(), Vec::new());
+        for &opcode in Opcode::ALL {
+            let (mut count, mut sum) = (0, Times::default());
+            for of in all.iter().filter_map(|it| it.operations.get(opcode)) {
+                count += of.requests.load(Relaxed);
+                of.add_to(&mut sum);
+            }
+            if count != 0 {
+                requests.push((opcode, count));
+            }
+            if sum.count() != 0 {
+                times.push((opcode, sum));
+            }
+        }
         Totals {
-            times: Opcode::ALL
-                .iter()
-                .map(times)
-                .filter(|(_, times)| times.count() != 0)
-                .collect(),
-            requests: Opcode::ALL
-                .iter()
-                .map(|&opcode| (opcode, sum(&|counters| &counters.requests[opcode as usize])))
-                .filter(|&(_, count)| count != 0)
-                .collect(),
+            requests,
+            times,
             unknown: sum(&|counters| &counters.unknown),
             malformed: sum(&|counters| &counters.malformed),
             panics: sum(&|counters| &counters.panics),
@@ -217,15 +199,15 @@ mod tests {
         own.begin();
         idle.begin();
         idle.end();
-        assert!(registry.settle(Some(&*own), far()));
+        assert!(registry.wait_for_replies(Some(&*own), far()));
         assert!(
-            !registry.settle(None, Instant::now()),
+            !registry.wait_for_replies(None, Instant::now()),
             "its own turn counts"
         );
         busy.begin();
-        assert!(!registry.settle(Some(&*own), Instant::now()));
+        assert!(!registry.wait_for_replies(Some(&*own), Instant::now()));
         thread::scope(|scope| {
-            let settled = scope.spawn(|| registry.settle(Some(&*own), far()));
+            let settled = scope.spawn(|| registry.wait_for_replies(Some(&*own), far()));
             thread::sleep(Duration::from_millis(20));
             assert!(!settled.is_finished());
             busy.end();

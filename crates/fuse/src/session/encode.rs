@@ -1,37 +1,15 @@
-//! Replies of fixed shape: what an operation answered, as the kernel reads it.
+//! Replies of fixed size: from an operation's answer to the kernel's structure.
 
 use crate::{
-    operations::{FoundLock, Opened},
+    operations::{Answer, FoundLock, Opened},
     wire::{
         LockType, layout,
         reply::{Validities, put, statfs},
     },
 };
-use holdfast_types::{Attr, Errno, Result, StatFs};
+use holdfast_types::{Errno, Result};
 
-/// What an operation answered, free of any borrow of the request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Answer {
-    Done,
-    /// LOOKUP found it, or something was made.
-    Entry(Attr),
-    /// LOOKUP found nothing, and the kernel may remember that.
-    Absent,
-    Attr(Attr),
-    StatX(Attr),
-    Opened(Opened),
-    Created(Attr, Opened),
-    Written(usize),
-    Copied {
-        bytes: u64,
-        wide: bool,
-    },
-    StatFs(StatFs),
-    Lock(FoundLock),
-    Offset(u64),
-}
-
-/// Writes what an ioctl(2) brings back, for which its caller has so much room.
+/// Writes the result of an ioctl(2), for which its caller has `room` bytes.
 pub(super) fn encode_ioctl(bytes: &[u8], room: u32, out: &mut [u8]) -> Result<usize> {
     let len = put(out, &layout::IoctlOut::default());
     let end = len + bytes.len();
@@ -42,47 +20,30 @@ pub(super) fn encode_ioctl(bytes: &[u8], room: u32, out: &mut [u8]) -> Result<us
     Ok(end)
 }
 
-/// Writes the answer to `out`; gives its length.
-pub(super) fn encode(
-    answer: Result<Answer>,
-    validities: &Validities,
-    out: &mut [u8],
-) -> Result<usize> {
-    Ok(match answer? {
+/// Writes the answer to `out`; returns its length.
+pub(super) fn encode(answer: Answer, validities: &Validities, out: &mut [u8]) -> Result<usize> {
+    Ok(match answer {
         Answer::Done => 0,
         Answer::Entry(attr) => put(out, &validities.entry(&attr)),
-        Answer::Absent => put(out, &validities.negative()),
+        Answer::Negative => put(out, &validities.negative()),
         Answer::Attr(attr) => put(out, &validities.attr(&attr)),
         Answer::StatX(attr) => put(out, &validities.statx(&attr)),
         Answer::Opened(opened) => put(out, &open_out(&opened)),
         Answer::Created(attr, opened) => {
             let entry = validities.entry(&attr);
-            put(
-                out,
-                &layout::CreateOut {
-                    entry,
-                    open: open_out(&opened),
-                },
-            )
-        }
-        Answer::Written(bytes) => {
-            let size = u32::try_from(bytes).map_err(|_| Errno::EIO)?;
-            put(out, &layout::WriteOut { size, padding: 0 })
-        }
-        Answer::Copied { bytes, wide: true } => put(
-            out,
-            &layout::CopyFileRangeOut {
-                bytes_copied: bytes,
-            },
-        ),
-        Answer::Copied { bytes, wide: false } => {
-            let size = u32::try_from(bytes).map_err(|_| Errno::EOVERFLOW)?;
-            put(out, &layout::WriteOut { size, padding: 0 })
+            let open = open_out(&opened);
+            put(out, &layout::CreateOut { entry, open })
         }
         Answer::StatFs(stat) => put(out, &statfs(&stat)),
         Answer::Lock(lock) => put(out, &lock_out(&lock)),
-        Answer::Offset(offset) => put(out, &layout::LseekOut { offset }),
+        Answer::Offset(bytes) | Answer::Copied { bytes, wide: true } => put(out, &bytes),
+        Answer::Copied { bytes, .. } => put(out, &[narrow(bytes)?, 0]),
+        Answer::Written(bytes) => put(out, &[narrow(bytes as u64)?, 0]),
     })
+}
+
+fn narrow(bytes: u64) -> Result<u32> {
+    u32::try_from(bytes).map_err(|_| Errno::EIO)
 }
 
 fn open_out(opened: &Opened) -> layout::OpenOut {

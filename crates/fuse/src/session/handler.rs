@@ -1,23 +1,22 @@
-//! The one handler behind both transports: a frame goes in as a request, comes out as a reply.
+//! The request handler behind both transports.
 
 use super::{
     counters::Counters,
-    encode::{Answer, encode, encode_ioctl},
+    encode::{encode, encode_ioctl},
     mapped::Mappings,
     revoke::{REVOKE, Revocation, outlives},
     worker::Worker,
 };
 use crate::{
     interrupt::Interrupts,
-    operations::{Context, Operations},
+    operations::{Answer, Context, Operations},
     transport::frame::Frame,
     wire::{
-        Dialect, DirPlusSink, DirSink, Extensions, Header, Malformed, Opcode, ReadRequest, Request,
-        layout,
+        Dialect, DirSink, Extensions, Header, LockRequest, Malformed, Opcode, Request,
         reply::{Validities, put},
     },
 };
-use holdfast_types::{Errno, NAME_MAX, Result};
+use holdfast_types::{Errno, Ino, NAME_MAX, Result};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -34,12 +33,12 @@ pub(crate) struct Handler {
     pub(super) mappings: Mappings,
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Answer with this much payload, which stands in the frame.
+    /// Answer with this many bytes of payload, which are in the frame.
     Reply(Result<usize>),
-    /// There is nothing to answer.
+    /// The kernel expects no answer.
     Silent,
 }
 
@@ -50,7 +49,7 @@ impl Handler {
         worker.count(header.opcode);
         let served = catch_unwind(AssertUnwindSafe(|| {
             match self.run(&header, frame, worker) {
-                // Refused before anything was done.
+                // Refused before anything was changed.
                 Outcome::Reply(Err(Errno::EROFS)) if self.operations.became_writable() => {
                     self.run(&header, frame, worker)
                 }
@@ -69,7 +68,7 @@ impl Handler {
         })
     }
 
-    /// The outcome of a request that could not even be taken apart.
+    /// The outcome of a request that could not be decoded.
     pub(crate) fn malformed(&self, opcode: u32, error: Malformed, counters: &Counters) -> Outcome {
         counters.malformed();
         tracing::warn!(opcode, error = %error, "refused");
@@ -89,33 +88,31 @@ impl Handler {
         if self.revocation.is_done() && !outlives(&request) {
             return Outcome::Reply(Err(Errno::EIO));
         }
+        if self.serve_silently(header.ino, &request) {
+            return Outcome::Silent;
+        }
         self.prepare(header, &request, worker);
-        let cx = context(header, 0, Extensions::default());
+        let cx = context(header);
+        let (operations, ino) = (&self.operations, header.ino);
         Outcome::Reply(match request {
-            Request::Forget { count } => {
-                self.operations.forget(header.ino, count);
-                return Outcome::Silent;
+            Request::Read(read) => {
+                let out = limit(frame.out(), read.size);
+                let read = operations.read(ino, &read, out);
+                let read = read.map(|bytes| bytes.min(out.len()));
+                read.inspect(|&bytes| counters.read(bytes))
             }
-            Request::BatchForget(forgets) => {
-                for (ino, count) in forgets.iter() {
-                    self.operations.forget(ino, count);
-                }
-                return Outcome::Silent;
+            Request::ReadDir { read, plus } => {
+                let out = limit(frame.out(), read.size);
+                let mut sink = DirSink::new(out, plus.then_some(&self.validities));
+                let listed = operations.readdir(&cx, ino, &read, &mut sink);
+                answer_listing(listed, sink.len())
             }
-            Request::Interrupt { unique } => {
-                self.interrupts.interrupt(unique);
-                return Outcome::Silent;
+            Request::ReadLink => operations.readlink(ino, frame.out()),
+            Request::ListXattr { size } => {
+                sized(size, frame.out(), |out| operations.listxattr(&cx, ino, out))
             }
-            Request::NotifyReply => return Outcome::Silent,
-            Request::Read(read) => self.read(&cx, header, &read, frame.out(), counters),
-            Request::ReadDir(read) => self.readdir(&cx, header, &read, frame.out()),
-            Request::ReadDirPlus(read) => self.readdirplus(&cx, header, &read, frame.out()),
-            Request::ReadLink => self.operations.readlink(&cx, header.ino, frame.out()),
-            Request::ListXattr { size } => sized(size, frame.out(), |out| {
-                self.operations.listxattr(&cx, header.ino, out)
-            }),
             Request::GetXattr { name, size } => {
-                // The name lies where the value will go.
+                // The name is in the buffer that the value is written to.
                 let mut copy = [0; NAME_MAX];
                 match copy.get_mut(..name.len()) {
                     Some(copy) => copy.copy_from_slice(name),
@@ -123,7 +120,7 @@ impl Handler {
                 }
                 let name = &copy[..name.len()];
                 sized(size, frame.out(), |out| {
-                    self.operations.getxattr(&cx, header.ino, name, out)
+                    operations.getxattr(&cx, ino, name, out)
                 })
             }
             Request::Ioctl {
@@ -137,59 +134,113 @@ impl Handler {
                 input,
                 out_size,
                 ..
-            } => self
-                .operations
-                .ioctl(&cx, header.ino, command, input)
+            } => operations
+                .ioctl(&cx, ino, command, input)
                 .and_then(|bytes| encode_ioctl(&bytes, out_size, frame.out())),
-            Request::SetLkW(lock) => self
-                .wait_for_lock(&cx, header, &lock, worker)
-                .and_then(|answer| encode(Ok(answer), &self.validities, frame.out())),
+            Request::SetLk(lock) => operations.setlk(ino, &lock, None).map(|()| 0),
+            Request::SetLkW(lock) => self.wait_for_lock(header, &lock, worker).map(|()| 0),
+            Request::Destroy => {
+                operations.unmounting();
+                Ok(0)
+            }
             request => {
-                let answer = self.fixed(header, request, counters);
-                self.encode(header, answer, frame)
+                let answer = self.answer(header, request, counters);
+                answer.and_then(|(answer, validities)| encode(answer, &validities, frame.out()))
             }
         })
     }
 
-    /// Serves a request of fixed reply; tells since when, if that makes a difference.
-    fn fixed(
+    /// Serves a request that has no reply; `false`: it has one.
+    fn serve_silently(&self, ino: Ino, request: &Request<'_>) -> bool {
+        match request {
+            Request::Forget { count } => self.operations.forget(ino, *count),
+            Request::BatchForget(forgets) => forgets
+                .iter()
+                .for_each(|(ino, count)| self.operations.forget(ino, count)),
+            Request::Interrupt { unique } => self.interrupts.interrupt(*unique),
+            Request::NotifyReply => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// Serves a request with a reply of fixed size. Attributes of a file that the kernel writes
+    /// itself have no validity.
+    fn answer(
         &self,
         header: &Header,
         request: Request<'_>,
         counters: &Counters,
-    ) -> (Result<Answer>, Option<Instant>) {
-        let since = self.validities.heard.map(|_| Instant::now());
-        let answer = self.answer(header, request);
-        if let Ok(Answer::Written(bytes)) = answer {
-            counters.written(bytes);
-        }
-        (answer, since)
-    }
-
-    /// Writes an answer, with how long it may be believed: attributes not at all of a file that the kernel writes by itself.
-    /// `since` is from before the question; `None`: that makes no difference.
-    fn encode(
-        &self,
-        header: &Header,
-        (answer, since): (Result<Answer>, Option<Instant>),
-        frame: &mut Frame,
-    ) -> Result<usize> {
-        let told = match &answer {
-            Ok(Answer::Entry(attr) | Answer::Attr(attr) | Answer::StatX(attr)) => Some(attr.ino),
-            Ok(Answer::Created(attr, _)) => Some(attr.ino),
+    ) -> Result<(Answer, Validities)> {
+        let (umask, extensions) = match request {
+            Request::Symlink { extensions, .. } => (0, extensions),
+            Request::Mknod {
+                umask, extensions, ..
+            }
+            | Request::Mkdir {
+                umask, extensions, ..
+            } => (umask, extensions),
+            Request::Create(create) | Request::TmpFile(create) => (create.umask, create.extensions),
+            _ => Default::default(),
+        };
+        let cx = Context {
+            umask: (umask & 0o777) as u16,
+            extensions,
+            ..context(header)
+        };
+        let ino = header.ino;
+        let since = self.validities.notified.map(|_| Instant::now());
+        let is_lookup = matches!(request, Request::Lookup { .. });
+        let answer = match self.operations.answer(&cx, ino, request) {
+            Err(Errno::ENOENT) if is_lookup && self.validities.remembers_absence() => {
+                Answer::Negative
+            }
+            answer => answer?,
+        };
+        let about = match &answer {
+            Answer::Entry(attr)
+            | Answer::Attr(attr)
+            | Answer::StatX(attr)
+            | Answer::Created(attr, _) => Some(attr.ino),
+            // An absent name depends on its directory.
+            Answer::Negative => Some(ino),
             _ => None,
         };
-        // Else of the directory in which there is no such name.
-        let absent = matches!(answer, Ok(Answer::Absent)).then_some(header.ino);
-        let is_heard = |ino| since.is_some_and(|since| self.operations.is_heard(ino, since));
-        let mut validities = self.validities.of(|| told.or(absent).is_some_and(is_heard));
-        if told.is_some_and(|ino| self.operations.is_passed_through(ino)) {
+        if let Answer::Written(bytes) = answer {
+            counters.written(bytes);
+        }
+        let is_notified = |ino| since.is_some_and(|since| self.operations.is_notified(ino, since));
+        let mut validities = self.validities.of(|| about.is_some_and(is_notified));
+        if about.is_some_and(|ino| self.operations.is_passed_through(ino)) {
             validities = validities.without_attributes();
         }
-        encode(answer, &validities, frame.out())
+        Ok((answer, validities))
     }
 
-    /// What is done before a request is served: one that surely lasts has another thread stand in for this one.
+    /// Takes the lock. Waits for it only if another thread can serve the unlock meanwhile.
+    fn wait_for_lock(
+        &self,
+        header: &Header,
+        lock: &LockRequest,
+        worker: &mut Worker,
+    ) -> Result<()> {
+        match self.operations.setlk(header.ino, lock, None) {
+            Err(Errno::EAGAIN) => {}
+            taken => return taken,
+        }
+        let _counted = worker.before_request_wait()?;
+        let waiting = self.interrupts.enter(header.unique);
+        match self
+            .operations
+            .setlk(header.ino, lock, Some(&waiting.cancel))
+        {
+            // A revocation ended the wait, not a signal to the caller.
+            Err(Errno::EINTR) if self.revocation.is_done() => Err(Errno::EIO),
+            taken => taken,
+        }
+    }
+
+    /// Preparations for a request: if it takes long, another thread is made ready.
     fn prepare(&self, header: &Header, request: &Request<'_>, worker: &mut Worker) {
         let revokes = matches!(request, Request::Ioctl { command, .. } if *command == REVOKE);
         if revokes || self.operations.takes_long(header.ino, request) {
@@ -199,51 +250,10 @@ impl Handler {
             self.before_attributes(header, set, worker);
         }
     }
-
-    fn read(
-        &self,
-        cx: &Context<'_>,
-        header: &Header,
-        read: &ReadRequest,
-        out: &mut [u8],
-        counters: &Counters,
-    ) -> Result<usize> {
-        let out = limit(out, read.size);
-        let bytes = self
-            .operations
-            .read(cx, header.ino, read, out)?
-            .min(out.len());
-        counters.read(bytes);
-        Ok(bytes)
-    }
-
-    fn readdir(
-        &self,
-        cx: &Context<'_>,
-        header: &Header,
-        read: &ReadRequest,
-        out: &mut [u8],
-    ) -> Result<usize> {
-        let mut sink = DirSink::new(limit(out, read.size));
-        let listed = self.operations.readdir(cx, header.ino, read, &mut sink);
-        answer_listing(listed, sink.len())
-    }
-
-    fn readdirplus(
-        &self,
-        cx: &Context<'_>,
-        header: &Header,
-        read: &ReadRequest,
-        out: &mut [u8],
-    ) -> Result<usize> {
-        let mut sink = DirPlusSink::new(limit(out, read.size), &self.validities);
-        let listed = self.operations.readdirplus(cx, header.ino, read, &mut sink);
-        answer_listing(listed, sink.len())
-    }
 }
 
-/// Answers with the entries that came before a failure, which give the kernel references: it goes on
-/// behind them, and the next request meets the failure again.
+/// Answers with the entries before a failure, because they gave the kernel references. The kernel
+/// continues behind them, and the next request meets the failure again.
 fn answer_listing(listed: Result<()>, len: usize) -> Result<usize> {
     match listed {
         Err(error) if len == 0 => Err(error),
@@ -251,15 +261,14 @@ fn answer_listing(listed: Result<()>, len: usize) -> Result<usize> {
     }
 }
 
-/// The context of a request.
-pub(super) fn context<'a>(header: &Header, umask: u32, extensions: Extensions<'a>) -> Context<'a> {
+/// The context of a request that creates nothing.
+fn context(header: &Header) -> Context<'static> {
     Context {
-        unique: header.unique,
         uid: header.uid,
         gid: header.gid,
         pid: header.pid,
-        umask: (umask & 0o777) as u16,
-        extensions,
+        umask: 0,
+        extensions: Extensions::default(),
     }
 }
 
@@ -284,13 +293,7 @@ fn sized(
 ) -> Result<usize> {
     if size == 0 {
         let len = value(&mut [])?;
-        return Ok(put(
-            out,
-            &layout::GetXattrOut {
-                size: len as u32,
-                padding: 0,
-            },
-        ));
+        return Ok(put(out, &[len as u32, 0]));
     }
     let out = limit(out, size);
     let len = value(out)?;

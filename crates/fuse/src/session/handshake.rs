@@ -1,6 +1,6 @@
 //! The first exchange with the kernel.
 
-use super::{Config, Negotiated, negotiate::Answer};
+use super::{Config, Negotiated};
 use crate::{
     mount::MountError,
     transport::frame::Frame,
@@ -31,7 +31,7 @@ impl<'a> Handshake<'a> {
                     init,
                 });
             }
-            // A newer kernel asks again once it knows our major version.
+            // A newer kernel sends INIT again after it has seen our major version.
             let ours = layout::InitOut {
                 major: ABI_MAJOR,
                 minor: ABI_MINOR,
@@ -48,15 +48,13 @@ impl<'a> Handshake<'a> {
         config: &Config,
         uring: bool,
     ) -> Result<Negotiated, MountError> {
-        match Negotiated::answer(&self.init, config, uring) {
-            Answer::Agreed(negotiated) => Ok(negotiated),
-            Answer::AskAgain | Answer::TooOld => {
-                self.refuse();
-                Err(MountError::KernelTooOld {
-                    minor: self.init.minor,
-                })
+        let negotiated = Negotiated::of(&self.init, config, uring);
+        negotiated.ok_or_else(|| {
+            self.refuse();
+            MountError::KernelTooOld {
+                minor: self.init.minor,
             }
-        }
+        })
     }
 
     /// Does the kernel offer this?
@@ -73,7 +71,7 @@ impl<'a> Handshake<'a> {
 
     /// Answers that there will be no session; the mount is of no use then.
     pub(super) fn refuse(&mut self) {
-        // The mount is about to go, whether or not the kernel hears this.
+        // The mount is undone in any case.
         let _ = write(self.device, self.frame.device_reply(Err(Errno::EPROTO)));
     }
 }

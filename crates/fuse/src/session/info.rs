@@ -32,16 +32,16 @@ pub struct Info {
     pub why: String,
     /// Threads that serve requests.
     pub threads: usize,
-    /// Why replies are not committed under `SCHED_IDLE`, so that callers stay on their processors; none
-    /// if they are.
+    /// Why replies are not committed under `SCHED_IDLE`, which keeps callers on their processors;
+    /// `None` if they are.
     pub no_idle_policy: Option<String>,
     /// Why it is not mounted as `fuseblk`, if that was wanted.
     pub no_block: Option<String>,
-    /// Why no files are read and written by the kernel itself, if that was wanted.
+    /// Why the kernel passes no files through, if that was wanted.
     pub no_passthrough: Option<String>,
     /// Why the session ended, if it could not go on.
     pub failure: Option<String>,
-    /// What was agreed on with the kernel.
+    /// What was negotiated with the kernel.
     pub negotiated: Negotiated,
     /// Counts so far.
     pub totals: Totals,

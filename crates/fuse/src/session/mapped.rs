@@ -1,13 +1,15 @@
-//! Stores through mappings come before a time that is set after them.
+//! Orders stores through mappings before a modification time that is set after them.
 //!
-//! What a program stores through a shared mapping, the kernel writes later, and that moves the file's time. So before a
-//! time of modification is set the kernel is made to write, if the process has the file mapped. The kernel tells nobody of
-//! mmap(2); but pages are dirty through a mapping only while there is one, because it writes them at munmap(2).
+//! The kernel writes stores through a shared mapping later, and that write changes the modification
+//! time. So before a modification time is set, the kernel is made to write the file if the process
+//! has it mapped. The kernel announces no mmap(2), but it writes dirty pages at munmap(2): pages
+//! are dirty through a mapping only while the mapping exists.
 //!
 //! # Invariants
-//! The kernel writes by requests of their own, which need a thread: a thread waits for that only where another stands
-//! in, as for a file lock. And the question itself may wait for the process's address space, which another of its threads
-//! may have locked while it waits for such a write: one thread of a session asks at a time.
+//! The kernel's writes are requests, which need a thread. A thread waits for them only if another
+//! one is ready, as for a file lock. Reading the mappings may block on the process's address space,
+//! which another of its threads may hold locked during such a write. So one thread of a session
+//! reads at a time.
 
 use super::{handler::Handler, sys::shared_mapping, worker::Worker};
 use crate::wire::{Header, SetAttrRequest};
@@ -19,18 +21,18 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Mappings that are looked at. A process with more counts as one that has mapped everything.
+/// Most mappings that are read. A process with more counts as having mapped everything.
 const LOOKED_AT_MAX: usize = 64;
 
-/// Tells of which files a process has mapped.
+/// Whether processes have files mapped.
 #[derive(Default)]
 pub(super) struct Mappings {
     asking: AtomicBool,
 }
 
 impl Handler {
-    /// Has the kernel write what the process stored through a mapping, if this sets a time of modification. If no thread
-    /// is to be had for that, the time is set all the same.
+    /// If this sets a modification time, has the kernel write what the process stored through a
+    /// mapping. If no thread can be had for that, the time is set all the same.
     pub(super) fn before_attributes(
         &self,
         header: &Header,
@@ -50,9 +52,10 @@ impl Handler {
 }
 
 impl Mappings {
-    /// May this process have a shared mapping of a file of this number? Yes, if another thread is just asking.
+    /// May this process have a shared mapping of this inode? Yes, if another thread is reading
+    /// mappings.
     fn may_have(&self, pid: u32, ino: Ino) -> bool {
-        // Acquire, Release: nothing is guarded but that one thread asks.
+        // Acquire, Release: `asking` only excludes a second reader.
         if self.asking.swap(true, Ordering::Acquire) {
             return true;
         }
@@ -63,18 +66,18 @@ impl Mappings {
 }
 
 thread_local! {
-    /// The process that was looked at last by this thread, and its `maps`: to open it costs as much as the question, and a
-    /// program that unpacks an archive sets the time of each file.
+    /// The process that this thread read last, and its `maps` file. An open costs as much as the
+    /// query, and a program that unpacks an archive sets the time of each file.
     static LAST: RefCell<Option<(u32, File)>> = const { RefCell::new(None) };
 }
 
-/// Has this process a shared mapping of a file of this number? One that cannot be looked at has none,
-/// and before Linux 6.11 none can.
+/// Has this process a shared mapping of this inode? A process that cannot be read has none. Before
+/// Linux 6.11 no process can be read.
 fn has_mapped(pid: u32, ino: Ino) -> bool {
     LAST.with_borrow_mut(|last| {
         if let Some((_, maps)) = last.as_ref().filter(|(known, _)| *known == pid) {
             match is_in(maps, ino) {
-                // Another program runs there now, or another process.
+                // The process runs another program now, or the id is another process's.
                 Err(Code::SRCH) => {}
                 found => return found.unwrap_or(false),
             }

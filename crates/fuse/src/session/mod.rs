@@ -1,12 +1,10 @@
 //! A mounted file system: from mount to the last request.
 //!
 //! # Invariants
-//! [`Session::mount`] returns a live mount or none: whatever fails on the way is undone. The
-//! session's threads end when the connection does, by whichever way it was unmounted;
-//! [`Operations::destroy`] is called after them all, and before the answer to DESTROY, which umount(2) waits for where the
-//! kernel sends it.
+//! [`Session::mount`] returns a live mount, or undoes all that it did. The session's threads end
+//! with the connection, regardless of how it was unmounted. [`Operations::destroy`] is called after
+//! them. If the kernel sends DESTROY, the call precedes the answer, which umount(2) waits for.
 
-mod answer;
 mod backing;
 mod config;
 mod connection;
@@ -15,13 +13,13 @@ mod encode;
 pub(crate) mod handler;
 mod handshake;
 mod info;
-mod late;
 mod mapped;
 mod negotiate;
 mod notifier;
 mod policy;
 pub(crate) mod pool;
 mod queues;
+mod resend;
 mod revoke;
 pub(crate) mod service;
 mod start;
@@ -48,24 +46,15 @@ use holdfast_types::Errno;
 use parking_lot::Mutex;
 use service::Service;
 use start::Start;
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    thread::JoinHandle,
-};
+use std::{fmt, path::Path, sync::Arc, thread::JoinHandle};
 
 /// A mounted file system. Dropping it detaches the mount and ends the session.
 pub struct Session {
     service: Arc<Service>,
     notifier: Notifier,
-    mount_point: PathBuf,
-    transport: Transport,
-    why: String,
-    no_block: Option<String>,
-    no_passthrough: Option<String>,
-    negotiated: Negotiated,
-    /// Guards the threads until somebody joins them; none are left after that.
+    /// Status at the start.
+    info: Info,
+    /// Guards the threads until they are joined; `None` after that.
     threads: Mutex<Option<Threads>>,
 }
 
@@ -77,8 +66,7 @@ struct Threads {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
-            .field("mount_point", &self.mount_point)
-            .field("transport", &self.transport)
+            .field("info", &self.info)
             .finish_non_exhaustive()
     }
 }
@@ -86,11 +74,12 @@ impl fmt::Debug for Session {
 impl Session {
     /// Mounts `operations` at `mount_point`. When this returns, the mount is live.
     ///
-    /// `Operations::init` is called before the first request; once more if io_uring turns out
-    /// not to work after the kernel promised it, and the session starts anew without.
+    /// `Operations::init` is called before the first request. It is called again if io_uring fails
+    /// although the kernel offered it, and the session starts anew without.
+    ///
     ///
     /// # Errors
-    /// [`MountError`], whose text says what can be done; nothing stays mounted.
+    /// [`MountError`], with a message that says what can be done; nothing stays mounted.
     pub fn mount(
         operations: Arc<dyn Operations>,
         mount_point: &Path,
@@ -99,8 +88,7 @@ impl Session {
         Self::mount_with(operations, mount_point, config, Notifier::new())
     }
 
-    /// As [`Session::mount`], with a notifier that was made before, so that the operations can
-    /// hold it.
+    /// As [`Session::mount`], with an existing notifier, so that the operations can hold it.
     ///
     /// # Errors
     /// As [`Session::mount`].
@@ -133,20 +121,15 @@ impl Session {
         }
     }
 
-    /// What the session tells about itself, counts up to now.
+    /// Status and counters of the session.
     #[must_use]
     pub fn info(&self) -> Info {
         Info {
-            mount_point: self.mount_point.clone(),
-            transport: self.transport,
-            why: self.why.clone(),
             threads: self.service.watch.threads(),
             no_idle_policy: self.service.watch.policy_slots.refused().map(str::to_owned),
-            no_block: self.no_block.clone(),
-            no_passthrough: self.no_passthrough.clone(),
             failure: self.failure(),
-            negotiated: self.negotiated,
-            totals: self.service.registry.totals(),
+            totals: self.totals(),
+            ..self.info.clone()
         }
     }
 
@@ -159,10 +142,10 @@ impl Session {
     /// Where it is mounted.
     #[must_use]
     pub fn mount_point(&self) -> &Path {
-        &self.mount_point
+        &self.info.mount_point
     }
 
-    /// Tells the kernel to forget what it has cached.
+    /// Invalidates the kernel's caches.
     #[must_use]
     pub fn notifier(&self) -> Notifier {
         self.notifier.clone()
@@ -174,20 +157,20 @@ impl Session {
         self.service.is_over()
     }
 
-    /// Why the session ended, if it could not go on: it cut the connection then.
+    /// Why the session aborted its connection, if it did.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.service.failure().map(str::to_owned)
     }
 
-    /// Unmounts, and waits for the end of the session. With `lazy` that may be long: until the
-    /// last user lets go; then this only detaches and does not wait.
+    /// Unmounts, and waits for the end of the session. With `lazy` alone it only detaches, because
+    /// the last user may stay long.
     ///
     /// # Errors
-    /// [`UmountError::Busy`] names who uses it; the session goes on then.
+    /// [`UmountError::Busy`] lists the processes that use it; the session goes on then.
     pub fn unmount(&self, flags: UmountFlags) -> Result<(), UmountError> {
-        match umount(&self.mount_point, flags) {
-            // Somebody was faster.
+        match umount(self.mount_point(), flags) {
+            // It was unmounted from outside meanwhile.
             Err(UmountError::NotMounted { .. }) if self.is_over() => {}
             result => result?,
         }
@@ -197,23 +180,22 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the file system away from all who use it, as `holdfast umount --force` does before
-    /// it detaches the mount: from now on every call on it fails with `EIO`, on open files too, and
-    /// whatever the kernel has cached of it answers no more. Files and directories can be closed, and
-    /// each gives back what it held; [`Session::wait`] returns after the last, once the mount is
-    /// detached.
+    /// Revokes the file system, as `holdfast umount --force` does before it detaches the mount.
+    /// From now on every call on it fails with `EIO`, also on open files, and the kernel's caches
+    /// of it are empty. Files and directories can still be closed. [`Session::wait`] returns after
+    /// the last close, once the mount is detached.
     ///
-    /// Mapped files: whatever touches their pages gets `SIGBUS`.
+    /// An access to a mapped page raises `SIGBUS`.
     ///
     /// # Errors
-    /// `EIO` when what was done before could not be made durable: the file system is revoked all
-    /// the same. `ENOTTY` if the operations know no [`Operations::revoke`].
+    /// `EIO` when earlier changes could not be made durable: the file system is revoked all the
+    /// same. `ENOTTY` if the operations do not implement [`Operations::revoke`].
     pub fn revoke(&self) -> Result<(), Errno> {
         self.service.handler.revoke(None, None)
     }
 
-    /// Waits until the connection ends (by [`Session::unmount`], or by `umount` from outside),
-    /// and everything with it. A second caller waits for the first.
+    /// Waits until the connection ends, by [`Session::unmount`] or by `umount` from outside, and
+    /// joins the threads. A second caller waits for the first.
     pub fn wait(&self) {
         let mut threads = self.threads.lock();
         let Some(running) = threads.take() else {
@@ -221,9 +203,9 @@ impl Session {
         };
         self.service.wait();
         self.service.watch.close();
-        // A panic of its own was told when it happened.
+        // A panic of the thread was reported when it happened.
         let _ = running.watch.join();
-        // Those that the watch added meanwhile.
+        // Threads that the watch added meanwhile.
         self.service.wait();
         self.notifier.close();
         let _ = running.notifier.join();
@@ -235,14 +217,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let running = self.threads.lock().is_some();
         if running {
-            let gone = umount(
-                &self.mount_point,
-                UmountFlags {
-                    lazy: true,
-                    force: true,
-                },
-            );
-            match gone {
+            match umount(self.mount_point(), UmountFlags::DETACH) {
                 Ok(()) | Err(UmountError::NotMounted { .. }) => self.wait(),
                 Err(error) => tracing::error!(%error, "a session was dropped, its mount stays"),
             }

@@ -1,4 +1,4 @@
-//! INIT: what both sides can do.
+//! INIT: negotiation with the kernel.
 
 use super::{Config, KeptContent, ListingChoice};
 use crate::wire::{ABI_MAJOR, ABI_MINOR, ABI_MINOR_MIN, InitFlags, InitRequest, layout};
@@ -20,38 +20,21 @@ pub struct Negotiated {
     pub max_readahead: u32,
 }
 
-/// How to answer an INIT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// Agreed.
-    Agreed(Negotiated),
-    /// The kernel is newer by a major version: name ours, it will ask again.
-    AskAgain,
-    /// The kernel is too old.
-    TooOld,
-}
-
-/// Requests in the background that the kernel may have under way.
+/// Most background requests of the kernel under way.
 const BACKGROUND: u16 = 256;
 
-/// File systems that may lie over each other, this one included, where files are passed through: it lies over one that lies
-/// over none.
+/// Stacking depth for passthrough: this file system may lie over one that lies over none.
 const STACK_DEPTH_MAX: u32 = 1;
 
 impl Negotiated {
-    /// Answers the kernel's INIT; `uring` says whether rings are at hand.
-    pub(super) fn answer(init: &InitRequest, config: &Config, uring: bool) -> Answer {
-        if init.major > ABI_MAJOR {
-            return Answer::AskAgain;
-        }
-        if init.major < ABI_MAJOR || init.minor < ABI_MINOR_MIN {
-            return Answer::TooOld;
-        }
-        let flags = wanted(config, uring) & init.flags;
-        Answer::Agreed(Self {
+    /// The answer to the kernel's INIT; `uring` says whether rings are at hand. `None`: it is too
+    /// old.
+    pub(super) fn of(init: &InitRequest, config: &Config, uring: bool) -> Option<Self> {
+        let speaks = init.major == ABI_MAJOR && init.minor >= ABI_MINOR_MIN;
+        speaks.then(|| Self {
             minor: init.minor.min(ABI_MINOR),
             kernel_minor: init.minor,
-            flags,
+            flags: wanted(config, uring) & init.flags,
             offered: init.flags,
             max_write: config.max_write(),
             max_readahead: init.max_readahead,
@@ -91,10 +74,10 @@ impl Negotiated {
     }
 }
 
-/// All that this side would like.
+/// The flags that this side wants.
 ///
-/// Not `ASYNC_DIO`: with it the kernel does not drop the pages that it has cached of what an asynchronous
-/// direct write changed.
+/// Not `ASYNC_DIO`: with it the kernel keeps cached pages that an asynchronous direct write
+/// changed.
 fn wanted(config: &Config, uring: bool) -> InitFlags {
     let mut flags = InitFlags::ASYNC_READ
         | InitFlags::BIG_WRITES
@@ -107,7 +90,7 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
         | InitFlags::CREATE_SUPP_GROUP
         | InitFlags::HAS_EXPIRE_ONLY
         | InitFlags::DIRECT_IO_ALLOW_MMAP;
-    let by_attributes = config.content != KeptContent::Told;
+    let by_attributes = config.content != KeptContent::Notified;
     flags.set(InitFlags::EXPLICIT_INVAL_DATA, !by_attributes);
     flags.set(InitFlags::AUTO_INVAL_DATA, by_attributes);
     flags.set(InitFlags::CACHE_SYMLINKS, config.cache_links);
@@ -125,17 +108,17 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
     );
     flags.set(
         InitFlags::POSIX_LOCKS | InitFlags::FLOCK_LOCKS,
-        // Without FLUSH nothing would tell that a process gave its locks back.
+        // Without FLUSH no request says that a process released its locks.
         config.serve_locks && !config.no_open,
     );
     flags.set(InitFlags::NO_OPEN_SUPPORT, config.no_open);
-    // A file that is not opened cannot be truncated on the way: the kernel would forget to.
-    // With this flag the kernel lets an open truncate a running program: `open_file` refuses it.
+    // Without OPEN there is no truncation at open, and the kernel would skip it. With this flag the
+    // kernel lets an open truncate a running program, which `open_file` refuses.
     flags.set(InitFlags::ATOMIC_O_TRUNC, !config.no_open);
     flags.set(InitFlags::NO_OPENDIR_SUPPORT, config.opens_no_directories());
     flags.set(InitFlags::PASSTHROUGH, config.passes_through());
     flags.set(InitFlags::POSIX_ACL, config.posix_acl && config.xattrs);
-    // The kernel refuses the mount's INIT if it is asked for idmap without its own checks.
+    // The kernel refuses an INIT with idmap but without `default_permissions`.
     flags.set(
         InitFlags::ALLOW_IDMAP,
         config.idmap && config.mount.default_permissions,
@@ -160,35 +143,32 @@ mod tests {
     #[test]
     fn versions_meet_at_the_older_one_and_very_old_ones_are_refused() {
         let config = Config::default();
-        let minor = |major, minor| match Negotiated::answer(&init(major, minor), &config, false) {
-            Answer::Agreed(agreed) => Ok(agreed.minor),
-            other => Err(other),
+        let minor = |major, minor| {
+            let agreed = Negotiated::of(&init(major, minor), &config, false);
+            agreed.map(|agreed| agreed.minor)
         };
-        assert_eq!(minor(7, 45), Ok(45));
-        assert_eq!(minor(7, 99), Ok(45));
-        assert_eq!(minor(7, 31), Ok(31));
-        assert_eq!(minor(7, 30), Err(Answer::TooOld));
-        assert_eq!(minor(6, 99), Err(Answer::TooOld));
-        assert_eq!(minor(8, 0), Err(Answer::AskAgain));
+        assert_eq!(minor(7, 45), Some(45));
+        assert_eq!(minor(7, 99), Some(45));
+        assert_eq!(minor(7, 31), Some(31));
+        assert_eq!(minor(7, 30), None);
+        assert_eq!(minor(6, 99), None);
     }
 
     #[test]
     fn content_goes_by_attributes_or_is_told_of() {
         for content in [
-            KeptContent::Told,
+            KeptContent::Notified,
             KeptContent::ByAttributes,
             KeptContent::Mapped,
         ] {
-            let by_attributes = content != KeptContent::Told;
+            let by_attributes = content != KeptContent::Notified;
             let config = Config {
                 content,
                 ..Config::default()
             };
-            let Answer::Agreed(agreed) = Negotiated::answer(&init(7, 45), &config, false) else {
-                panic!("refused");
-            };
-            let (told, by) = (InitFlags::EXPLICIT_INVAL_DATA, InitFlags::AUTO_INVAL_DATA);
-            assert_eq!(agreed.flags.contains(told), !by_attributes);
+            let agreed = Negotiated::of(&init(7, 45), &config, false).expect("agreed");
+            let (explicit, by) = (InitFlags::EXPLICIT_INVAL_DATA, InitFlags::AUTO_INVAL_DATA);
+            assert_eq!(agreed.flags.contains(explicit), !by_attributes);
             assert_eq!(agreed.flags.contains(by), by_attributes);
         }
     }
@@ -197,9 +177,7 @@ mod tests {
     fn only_what_is_offered_and_wanted_is_in_force() {
         let mut request = init(7, 45);
         request.flags = InitFlags::BIG_WRITES | InitFlags::OVER_IO_URING | InitFlags::PASSTHROUGH;
-        let Answer::Agreed(agreed) = Negotiated::answer(&request, &Config::default(), true) else {
-            panic!("refused");
-        };
+        let agreed = Negotiated::of(&request, &Config::default(), true).expect("agreed");
         assert_eq!(
             agreed.flags,
             InitFlags::BIG_WRITES | InitFlags::OVER_IO_URING
@@ -217,9 +195,7 @@ mod tests {
                 ..Config::default()
             };
             change(&mut config);
-            let Answer::Agreed(agreed) = Negotiated::answer(&init(7, 45), &config, false) else {
-                panic!("refused");
-            };
+            let agreed = Negotiated::of(&init(7, 45), &config, false).expect("agreed");
             let passed = agreed.flags.contains(InitFlags::PASSTHROUGH);
             assert_eq!(agreed.reply().max_stack_depth, u32::from(passed));
             passed

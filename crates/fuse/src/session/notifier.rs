@@ -1,18 +1,18 @@
-//! Notifications: what this side tells the kernel unasked.
+//! Notifications to the kernel.
 //!
 //! # Invariants
-//! Only the notifier's own thread writes notifications: the kernel takes one under the inode's
-//! lock, which a request under way may hold, so a thread that serves requests must not. Calls
-//! only queue, but for [`Notifier::drop_listing`], for which the kernel takes no such lock.
-//! Nothing is dropped while the connection lives; when the kernel is slow, callers wait, unless
-//! they serve requests.
+//! Only the notifier's thread writes notifications: the kernel handles one under the inode's lock,
+//! which a request under way may hold. So a thread that serves requests must not write one. Calls
+//! only queue, except [`Notifier::drop_listing`], for which the kernel takes no such lock. Nothing
+//! is dropped while the connection lives. When the kernel is slow, callers wait, unless they serve
+//! requests.
 //!
-//! The kernel ignores a notification of an inode whose first reply it has not processed yet, and
-//! then fills its caches from that reply. When it processes the reply is not observable. So a
-//! notification of an unknown inode is [late](Late): it is sent again until the kernel takes it
-//! or has given back all its references to the inode.
+//! The kernel ignores a notification of an inode until it has processed the first reply with it,
+//! and then fills its caches from that reply. When it does so cannot be observed. So a notification
+//! of an unknown inode is [late](Resend): it is repeated until the kernel accepts it or has no
+//! reference of the inode.
 
-use super::late::Late;
+use super::resend::Resend;
 use super::service::Service;
 use crate::{
     transport::is_serving,
@@ -36,34 +36,21 @@ use zerocopy::IntoBytes;
 const QUEUE_MAX: usize = 16384;
 /// Inodes in one prune notification, at most.
 const PRUNE_MAX: usize = 512;
-/// How often a notification is tried for which the kernel has no memory, and after what time again.
+/// Tries of a notification for which the kernel has no memory, and the pause between them.
 const TRIES_MAX: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(10);
-/// How far back in the queue a notice is looked for that says the same.
+/// How far back in the queue an equal notification is searched.
 const REPEATS: usize = 8;
 
 #[derive(PartialEq)]
 pub(super) enum Notification {
-    Inode {
-        ino: Ino,
-        offset: i64,
-        len: i64,
-    },
-    Entry {
-        parent: Ino,
-        name: Box<[u8]>,
-        expire: bool,
-    },
-    Delete {
-        parent: Ino,
-        child: Ino,
-        name: Box<[u8]>,
-    },
+    Inode { ino: Ino, offset: i64, len: i64 },
+    Entry { parent: Ino, name: Box<[u8]> },
     Epoch,
     Prune(Box<[u64]>),
 }
 
-/// Tells the kernel to forget what it has cached. Cheap to clone.
+/// Invalidates the kernel's caches. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Notifier {
     shared: Arc<Shared>,
@@ -77,11 +64,11 @@ impl std::fmt::Debug for Notifier {
 
 #[derive(Default)]
 struct Shared {
-    /// Guards what waits to be sent.
+    /// Guards the queue.
     state: Mutex<State>,
     work: Condvar,
     room: Condvar,
-    /// Where notices go, once there is a session.
+    /// The connection, once there is a session.
     device: OnceLock<Arc<OwnedFd>>,
 }
 
@@ -93,61 +80,40 @@ struct State {
 }
 
 impl Notifier {
-    /// A notifier whose notices wait until its thread runs.
+    /// A notifier. Notifications stay queued until its thread runs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The inode changed: its attributes are asked anew, and cached data in `offset..offset+len`
-    /// goes (`len` 0 or less: to the end; `offset` below 0: attributes only).
+    /// Drops the inode's cached attributes, and cached data in `offset..offset+len` (`len` 0 or
+    /// less: to the end; `offset` below 0: attributes only).
     pub fn invalidate_inode(&self, ino: Ino, offset: i64, len: i64) {
         self.queue(Notification::Inode { ino, offset, len });
     }
 
-    /// The name in `parent` means something else, or nothing, or something now.
+    /// Drops the cached entry of this name.
     pub fn invalidate_entry(&self, parent: Ino, name: &[u8]) {
         self.queue(Notification::Entry {
             parent,
             name: name.into(),
-            expire: false,
         });
     }
 
-    /// The name in `parent` is to be asked anew before it is believed again.
-    pub fn expire_entry(&self, parent: Ino, name: &[u8]) {
-        self.queue(Notification::Entry {
-            parent,
-            name: name.into(),
-            expire: true,
-        });
-    }
-
-    /// Every name, and every absence of one, is to be asked anew before it is believed again
-    /// (Linux 6.16; an older kernel goes on believing).
+    /// Expires all names and absences (Linux 6.16; an older kernel ignores it).
     pub fn expire_all_entries(&self) {
         self.queue(Notification::Epoch);
     }
 
-    /// The name, which meant `child`, was removed: watchers in the kernel hear of it.
-    pub fn delete_entry(&self, parent: Ino, child: Ino, name: &[u8]) {
-        self.queue(Notification::Delete {
-            parent,
-            child,
-            name: name.into(),
-        });
-    }
-
-    /// Asks the kernel to let go of these inodes, where nothing uses them: their FORGETs follow.
+    /// Asks the kernel to drop those of these inodes that nothing uses: their FORGETs follow.
     pub fn prune(&self, nodes: &[Ino]) {
         for chunk in nodes.chunks(PRUNE_MAX) {
             self.queue(Notification::Prune(chunk.iter().map(|ino| ino.0).collect()));
         }
     }
 
-    /// The kernel drops what it keeps of a directory's listing before this returns. It is called by
-    /// a thread that serves a request of this directory, which exists then, and whose pages have
-    /// nothing to be written.
+    /// Drops a directory's cached listing before it returns. The caller serves a request of this
+    /// directory, which therefore exists, and a directory has no dirty pages.
     pub(crate) fn drop_listing(&self, dir: Ino) {
         let notification = Notification::Inode {
             ino: dir,
@@ -159,12 +125,12 @@ impl Notifier {
             matches!(sent(device, &notification), Ok(Taken::Yes | Taken::Unknown))
         };
         if !device.is_some_and(is_dropped) {
-            // The thread tries it again, and says what is wrong.
+            // The notifier's thread retries, and reports an error.
             self.queue(notification);
         }
     }
 
-    /// Waits until the kernel has taken everything queued so far.
+    /// Waits until the queue is empty and sent.
     pub fn flush(&self) {
         let mut state = self.shared.state.lock();
         while (state.sending || !state.queue.is_empty()) && !state.closed {
@@ -172,7 +138,7 @@ impl Notifier {
         }
     }
 
-    /// Notices that wait to be sent.
+    /// Length of the queue.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.shared.state.lock().queue.len()
@@ -184,7 +150,7 @@ impl Notifier {
             self.shared.room.wait(&mut state);
         }
         if !state.closed {
-            // One that still waits is sent after this change as well.
+            // An equal notification in the queue is sent after this change too.
             if let Notification::Inode { .. } = notification
                 && state
                     .queue
@@ -209,7 +175,7 @@ impl Notifier {
         self.shared.room.notify_all();
     }
 
-    /// Where notices go from now on.
+    /// Sets the connection.
     pub(super) fn begin(&self, device: &Arc<OwnedFd>) {
         // A notifier has one session.
         let _ = self.shared.device.set(device.clone());
@@ -221,10 +187,10 @@ impl Notifier {
             notifier: self,
             service,
         };
-        let mut late = Late::default();
+        let mut resend = Resend::default();
         let mut state = self.shared.state.lock();
         while !state.closed {
-            let pause = late.pause(Instant::now());
+            let pause = resend.pause(Instant::now());
             if state.queue.is_empty() && pause != Some(Duration::ZERO) {
                 match pause {
                     Some(pause) => drop(self.shared.work.wait_for(&mut state, pause)),
@@ -236,23 +202,23 @@ impl Notifier {
             state.sending = true;
             self.shared.room.notify_all();
             drop(state);
-            batch.extend(late.due(Instant::now()));
+            batch.extend(resend.due(Instant::now()));
             let alive = batch
                 .iter()
                 .all(|notification| match sent(device, notification) {
                     Ok(Taken::Unknown) => {
                         let keeps = |ino| service.handler.operations.is_known(ino);
-                        late.put(notification, Instant::now(), keeps);
+                        resend.put(notification, Instant::now(), keeps);
                         true
                     }
                     Ok(taken) => taken == Taken::Yes,
                     Err(error) => {
-                        // The kernel would go on believing what is not true any more.
+                        // The kernel would keep stale data.
                         service.fail(format_args!("the kernel took no notification: {error}"));
                         false
                     }
                 });
-            late.tidy();
+            resend.tidy();
             state = self.shared.state.lock();
             state.sending = false;
             state.closed |= !alive;
@@ -261,7 +227,7 @@ impl Notifier {
     }
 }
 
-/// What is left of the notifier's thread, however it goes: nobody waits for it any more.
+/// Closes the queue when the notifier's thread ends, also by a panic.
 struct End<'a> {
     notifier: &'a Notifier,
     service: &'a Service,
@@ -277,7 +243,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// What became of a notice.
+/// Outcome of a notification.
 #[derive(Clone, Copy, PartialEq)]
 enum Taken {
     Yes,
@@ -287,7 +253,7 @@ enum Taken {
     Gone,
 }
 
-/// Sends one notice, again and again while the kernel has no memory for it.
+/// Sends one notification; repeats it while the kernel has no memory for it.
 fn sent(device: &OwnedFd, notification: &Notification) -> Result<Taken, Code> {
     let mut tries = 0;
     loop {
@@ -297,7 +263,7 @@ fn sent(device: &OwnedFd, notification: &Notification) -> Result<Taken, Code> {
             Err(Code::NOENT) if matches!(notification, Notification::Inode { .. }) => {
                 return Ok(Taken::Unknown);
             }
-            // Not cached, in use (a directory with something mounted below), or an older kernel.
+            // Not cached, in use (a directory with a mount below), or an older kernel.
             Err(
                 Code::NOENT
                 | Code::NOTDIR
@@ -325,34 +291,14 @@ fn send(device: &OwnedFd, notification: &Notification) -> Result<(), Code> {
             };
             write(device, bit::NOTIFY_INVAL_INODE, &[body.as_bytes()])
         }
-        Notification::Entry {
-            parent,
-            name,
-            expire,
-        } => {
+        Notification::Entry { parent, name } => {
             let body = layout::NotifyInvalEntry {
                 parent: parent.0,
                 namelen: name.len() as u32,
-                flags: if *expire { bit::ENTRY_EXPIRE_ONLY } else { 0 },
+                flags: 0,
             };
-            write(
-                device,
-                bit::NOTIFY_INVAL_ENTRY,
-                &[body.as_bytes(), name, &[0]],
-            )
-        }
-        Notification::Delete {
-            parent,
-            child,
-            name,
-        } => {
-            let body = layout::NotifyDelete {
-                parent: parent.0,
-                child: child.0,
-                namelen: name.len() as u32,
-                padding: 0,
-            };
-            write(device, bit::NOTIFY_DELETE, &[body.as_bytes(), name, &[0]])
+            let parts = [body.as_bytes(), name, &[0]];
+            write(device, bit::NOTIFY_INVAL_ENTRY, &parts)
         }
         Notification::Epoch => write(device, bit::NOTIFY_INC_EPOCH, &[]),
         Notification::Prune(nodes) => {

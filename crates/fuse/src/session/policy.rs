@@ -1,24 +1,27 @@
-//! The policy under which a thread commits replies: a reply that does not send its caller away.
+//! The scheduling policy of threads that commit replies: it keeps the caller on its processor.
 //!
-//! A reply wakes the caller while the thread that commits it occupies the caller's processor. The
-//! scheduler then moves the caller to another processor, which was halted mostly: an interrupt across
-//! processors and the end of a halt, with each request. But its first test of a place is whether the
-//! processor is idle *or runs nothing but work of the idle policy*. So a thread takes `SCHED_IDLE` while it
-//! commits a reply, and goes back to `SCHED_OTHER` only before it sleeps: the caller stays, runs at
-//! once, and its next request finds the thread runnable. In a conversation neither call is made.
+//! A reply wakes the caller while the committing thread still runs on the caller's processor. The
+//! scheduler then moves the caller to another processor, mostly a halted one, which costs an
+//! inter-processor interrupt and a wake-up from halt for each request. But it first tests whether a
+//! processor is idle *or runs only `SCHED_IDLE` threads*. So a thread takes `SCHED_IDLE` when it
+//! commits a reply, and returns to `SCHED_OTHER` only before it sleeps. The caller stays and runs
+//! at once, and its next request finds the thread runnable. During a sequence of requests neither
+//! call is made.
 //!
 //! # Invariants
-//! A thread of the idle policy gets hardly any time beside others. So while a thread has it, its seat
-//! says `IDLE`, the watch is awake, and a seat that made no progress from one look to the next gets
-//! `SCHED_OTHER` back for a while (`REVOKED`): waiting or starved, it holds up nobody longer than that.
-//! A seat says `IDLE` before its thread takes the policy, and until after it gave it back.
+//! A `SCHED_IDLE` thread gets little time beside others. So while a thread has the policy, its
+//! slot's `state == IDLE` and the watch is awake. If the thread neither replies nor runs between
+//! two looks of the watch, the watch sets `SCHED_OTHER` and `state = REVOKED` for a while. A thread
+//! that waits or starves is delayed no longer than that. A thread that runs keeps the policy: on a
+//! virtual machine one page fault may take milliseconds. `state` becomes `IDLE` before the thread
+//! takes the policy, and changes only after the thread has left it.
 //!
-//! Going back takes `CAP_SYS_NICE` (or a limit of niceness): [`may_return`] tries it on a thread of its
-//! own. Threads inherit the policy from those that start them; `holdfast_sync::without_idle_policy` sees to it
-//! where a request starts one.
+//! Leaving `SCHED_IDLE` takes `CAP_SYS_NICE` (or a limit of niceness): [`may_return`] tries it on a
+//! thread of its own. Threads inherit the policy from their creator;
+//! `holdfast_sync::without_idle_policy` resets it where a request starts one.
 
 use super::{
-    sys::{Policy, has_usual_policy, set_policy},
+    sys::{Policy, cpu_time, has_usual_policy, set_policy},
     watch::Watch,
 };
 use parking_lot::Mutex;
@@ -31,23 +34,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// For how long a thread that was held up does without; twice as long each time it happens again soon.
-const RESPITE: Duration = Duration::from_millis(100);
-const RESPITE_MAX: Duration = Duration::from_millis(1600);
+/// How long a thread does without the policy after it was delayed.
+const RESPITE: Duration = Duration::from_millis(400);
+
+/// Processor time, in nanoseconds, of a thread that runs between two looks of the watch: half of
+/// the interval.
+const RUNS: u64 = 500_000;
 
 const NORMAL: u8 = 0;
 const IDLE: u8 = 1;
 const REVOKED: u8 = 2;
 
-/// What the watch knows of one thread. Aligned, because its thread writes it with every reply.
+/// State of one thread for the watch. Aligned, because its thread writes it with every reply.
 #[repr(align(128))]
 struct PolicySlot {
     thread: i32,
     state: AtomicU8,
-    /// Replies committed.
+    /// Committed replies.
     replies: AtomicU64,
-    /// `replies` at the last look; written by the watch only.
+    /// `replies` at the last look; written only by the watch.
     seen: AtomicU64,
+    /// The thread's processor time at the last look, in nanoseconds; written only by the watch.
+    ran: AtomicU64,
+}
+
+impl PolicySlot {
+    /// Called by the watch: has the thread replied, or run, since the last call?
+    fn has_progressed(&self) -> bool {
+        let (ran, replies) = (cpu_time(self.thread), self.replies.load(Ordering::Relaxed));
+        let runs = ran >= self.ran.swap(ran, Ordering::Relaxed) + RUNS;
+        self.seen.swap(replies, Ordering::Relaxed) != replies || runs
+    }
 }
 
 /// All threads that may take the policy.
@@ -55,24 +72,24 @@ struct PolicySlot {
 pub(crate) struct PolicySlots {
     /// Guards the list.
     all: Mutex<Vec<Arc<PolicySlot>>>,
-    /// Why replies are committed without it.
+    /// Why the policy is not used.
     refused: OnceLock<String>,
-    /// Did going back fail once?
-    stuck: AtomicBool,
+    /// Did leaving the policy fail once?
+    failed: AtomicBool,
 }
 
 impl PolicySlots {
-    /// Replies are committed under the policy that threads have.
+    /// Turns the policy off.
     pub(super) fn refuse(&self, reason: String) {
         let _ = self.refused.set(reason);
     }
 
-    /// Why replies are committed without it, if they are.
+    /// Why the policy is not used, if it is not.
     pub(super) fn refused(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
     }
 
-    /// Gives a thread that was held up its policy back. Tells whether any has the idle policy.
+    /// Resets the policy of threads without progress. Does any thread have `SCHED_IDLE`?
     pub(super) fn look(&self) -> bool {
         let mut any = false;
         for policy_slot in &*self.all.lock() {
@@ -80,8 +97,7 @@ impl PolicySlots {
                 continue;
             }
             any = true;
-            let replies = policy_slot.replies.load(Ordering::Relaxed);
-            if policy_slot.seen.swap(replies, Ordering::Relaxed) == replies
+            if !policy_slot.has_progressed()
                 && policy_slot
                     .state
                     .compare_exchange(IDLE, REVOKED, Ordering::SeqCst, Ordering::SeqCst)
@@ -95,18 +111,18 @@ impl PolicySlots {
 
     fn go_back(&self, thread: i32) {
         if let Err(error) = set_policy(thread, Policy::Other)
-            && !self.stuck.swap(true, Ordering::Relaxed)
+            && !self.failed.swap(true, Ordering::Relaxed)
         {
             tracing::error!(%error, "SCHED_IDLE cannot be left any more: this mount may be slow beside other work");
         }
     }
 
     fn is_usable(&self) -> bool {
-        self.refused.get().is_none() && !self.stuck.load(Ordering::Relaxed)
+        self.refused.get().is_none() && !self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// Can a thread take the idle policy and give it back? If not: why.
+/// Can a thread take `SCHED_IDLE` and leave it? If not, why.
 pub(super) fn may_return() -> Result<(), String> {
     if !has_usual_policy() {
         return Err("this process has a policy of its own".into());
@@ -129,16 +145,12 @@ pub(super) fn may_return() -> Result<(), String> {
 pub(crate) struct ReplyPolicy {
     policy_slot: Arc<PolicySlot>,
     watch: Arc<Watch>,
-    /// Until when it does without, once it was held up.
+    /// Until when it does without, after it was delayed.
     until: Option<Instant>,
-    /// How long that is the next time.
-    respite: Duration,
-    /// When it took the policy the last time after it had been held up.
-    taken: Option<Instant>,
 }
 
 impl ReplyPolicy {
-    /// A seat for the calling thread, if the policy is to be had.
+    /// A slot for the calling thread, if the policy is usable.
     pub(crate) fn of_this_thread(watch: &Arc<Watch>) -> Option<Self> {
         if !watch.policy_slots.is_usable() {
             return None;
@@ -148,29 +160,24 @@ impl ReplyPolicy {
             state: AtomicU8::new(NORMAL),
             replies: AtomicU64::new(0),
             seen: AtomicU64::new(0),
+            ran: AtomicU64::new(0),
         });
         watch.policy_slots.all.lock().push(policy_slot.clone());
         Some(Self {
             policy_slot,
             watch: watch.clone(),
             until: None,
-            respite: RESPITE,
-            taken: None,
         })
     }
 
     /// A reply is about to be committed.
     pub(crate) fn before_reply(&mut self) {
-        let replies = self
-            .policy_slot
-            .replies
-            .load(Ordering::Relaxed)
-            .wrapping_add(1);
-        self.policy_slot.replies.store(replies, Ordering::Relaxed);
+        self.policy_slot.replies.fetch_add(1, Ordering::Relaxed);
         match self.policy_slot.state.load(Ordering::Relaxed) {
             IDLE => return,
-            REVOKED if !self.respite_is_over() => return,
-            _ => {}
+            // Beside endless other work, frequent tries would cost more than they gain.
+            REVOKED if Instant::now() < *self.until.get_or_insert_with(respite) => return,
+            _ => self.until = None,
         }
         if !self.watch.policy_slots.is_usable() {
             return;
@@ -184,35 +191,11 @@ impl ReplyPolicy {
         }
     }
 
-    /// Beside work of others that does not end, trying again and again would cost more than it
-    /// gains: so the respite grows, unless all went well for as long as it lasted.
-    fn respite_is_over(&mut self) -> bool {
-        let now = Instant::now();
-        let Some(until) = self.until else {
-            let well = self
-                .taken
-                .is_none_or(|taken| now - taken > 2 * self.respite);
-            self.respite = if well {
-                RESPITE
-            } else {
-                (2 * self.respite).min(RESPITE_MAX)
-            };
-            self.until = Some(now + self.respite);
-            return false;
-        };
-        if now < until {
-            return false;
-        }
-        self.until = None;
-        self.taken = Some(now);
-        true
-    }
-
-    /// The thread is about to sleep, or to do what lasts.
+    /// The thread is about to sleep, or to serve a long request.
     pub(crate) fn before_wait(&self) {
         if self.policy_slot.state.load(Ordering::Relaxed) == IDLE {
             self.watch.policy_slots.go_back(0);
-            // If the watch was faster, it stays so.
+            // If the watch has set `REVOKED` meanwhile, that stays.
             let _ = self.policy_slot.state.compare_exchange(
                 IDLE,
                 NORMAL,
@@ -223,9 +206,14 @@ impl ReplyPolicy {
     }
 }
 
+/// The end of a period without the policy that begins now.
+fn respite() -> Instant {
+    Instant::now() + RESPITE
+}
+
 impl Drop for ReplyPolicy {
     fn drop(&mut self) {
-        // The number of a thread that is gone may soon be another's.
+        // The id of an ended thread may be reused.
         let mut all = self.watch.policy_slots.all.lock();
         all.retain(|policy_slot| !Arc::ptr_eq(policy_slot, &self.policy_slot));
         drop(all);
@@ -245,8 +233,8 @@ mod tests {
         }
     }
 
-    /// A policy of the calling thread, and its watch, which looks when the test does; none where
-    /// going back is not allowed.
+    /// A policy of the calling thread, with a watch that the test drives; `None` where leaving
+    /// `SCHED_IDLE` is not permitted.
     fn policy() -> Option<(ReplyPolicy, Arc<Watch>)> {
         if let Err(reason) = may_return() {
             assert!(std::env::var_os("CI").is_none(), "{reason}");
@@ -289,11 +277,19 @@ mod tests {
         policy.until = policy.until.map(|until| until - RESPITE);
         policy.before_reply();
         assert_eq!(policy_of_this_thread(), Policy::Idle);
-        // Held up again at once: the respite grows.
-        watch.policy_slots.look();
-        watch.policy_slots.look();
+    }
+
+    #[test]
+    fn a_thread_that_runs_keeps_the_idle_policy() {
+        let Some((mut policy, watch)) = policy() else {
+            return;
+        };
         policy.before_reply();
-        assert_eq!(policy.respite, 2 * RESPITE);
+        assert!(watch.policy_slots.look());
+        let begun = cpu_time(policy.policy_slot.thread);
+        while cpu_time(policy.policy_slot.thread) < begun + RUNS {}
+        assert!(watch.policy_slots.look());
+        assert_eq!(policy_of_this_thread(), Policy::Idle);
     }
 
     #[test]

@@ -1,20 +1,20 @@
 //! The threads that serve one source of requests: a processor's queue, or `/dev/fuse`.
 //!
-//! A request is served by the thread that takes it, from its first byte to its reply, whatever it
-//! waits for meanwhile: a device, a commit, a mutex, a lock of a file. What keeps a wait from
-//! delaying other requests is that another thread of the crew stands ready. Nothing is predicted and
-//! nothing is handed over; a crew that has nobody ready grows.
+//! A request is served by the thread that takes it, from its first byte to its reply, even if it
+//! waits for a device, a commit or a lock. A wait delays no other request, because another thread
+//! of the pool is ready. Waits are not predicted, and requests are not handed over; a pool without
+//! a ready thread grows.
 //!
 //! # Invariants
-//! `ready` counts the threads that wait for a request or commit a reply. While `ready == 0`, a
-//! request that has come waits in the kernel; then one of three holds:
+//! `ready` counts the threads that wait for a request or commit a reply. While `ready == 0`, new
+//! requests wait in the kernel, and one of these holds:
 //! - `begun` grows: requests are being served, and each reply fetches the next;
 //! - the [`Watch`] is awake, and adds a thread at its next look;
-//! - the crew is as large as it may be.
+//! - the pool has its largest size.
 //!
-//! A wait for a file lock may last for ever, and one for a write of the kernel's until that is served (`request_waits`). It adds one
-//! to what the crew may be, and does not begin before `threads > request_waits`: otherwise the unlock, or the write, could
-//! not come in.
+//! A wait for another request (`request_waits`) ends only when that is served: an unlock, perhaps
+//! never, or a write of the kernel's. It raises the largest size of the pool by one, and starts
+//! only if `threads > request_waits`: otherwise nothing could serve that request.
 //!
 //! # Locking
 //! None: counters only.
@@ -30,45 +30,46 @@ use std::{
     time::Duration,
 };
 
-/// Threads that are added at a time, at most.
+/// Most threads added at once.
 const ADDED_MAX: usize = 8;
-/// From one look to the next while a thread starts.
+/// Polling interval while a thread starts.
 const START_POLL: Duration = Duration::from_micros(50);
 
 /// Starts threads of one kind.
 pub(crate) trait SpawnWorker: Send + Sync {
-    /// Starts one more thread of the crew, which calls [`WorkerPool::join`] and drops `starting` when it stands ready.
+    /// Starts one more thread of the pool, which calls [`WorkerPool::join`] and drops `starting`
+    /// when ready.
     ///
     /// # Errors
-    /// There is no memory, or no thread to be had; nothing was started.
+    /// There is no memory or no thread; nothing was started.
     fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()>;
 }
 
 /// The threads that serve one source of requests. Aligned, because each processor writes its own.
 #[repr(align(128))]
 pub(crate) struct WorkerPool {
-    /// What stands in the log for it.
+    /// Its name in the log.
     pub(crate) name: String,
     ready: AtomicUsize,
     threads: AtomicUsize,
-    /// Requests taken up to now.
+    /// Requests taken.
     begun: AtomicU64,
     /// `begun` at the last look; written by the watch only.
     seen: AtomicU64,
     /// Threads in a wait for another request: the unlock of a file, or a write.
     request_waits: AtomicUsize,
-    /// Threads, at most, apart from those.
+    /// Most threads without those.
     threads_max: usize,
-    /// Threads on the way.
+    /// Threads that are starting.
     starting: AtomicUsize,
-    /// Was it said that no thread is to be had?
+    /// Was a failure to start a thread logged?
     complained: AtomicBool,
     spawn_worker: Box<dyn SpawnWorker>,
     watch: Arc<Watch>,
 }
 
-/// A thread on the way to a crew. It counts as one until it is dropped, after [`WorkerPool::join`] or
-/// because it does not come.
+/// A starting thread. It is counted until this is dropped: after [`WorkerPool::join`], or when the
+/// thread fails to start.
 pub(crate) struct StartingWorker {
     pub(crate) pool: Arc<WorkerPool>,
 }
@@ -108,8 +109,8 @@ impl WorkerPool {
         })
     }
 
-    /// The calling thread stands ready for its first request; it is part of the crew until the
-    /// session ends.
+    /// The calling thread is ready for its first request. It belongs to the pool until the session
+    /// ends.
     pub(crate) fn join(&self) {
         self.threads.fetch_add(1, Ordering::SeqCst);
         self.ready.fetch_add(1, Ordering::SeqCst);
@@ -124,7 +125,7 @@ impl WorkerPool {
         }
     }
 
-    /// The calling thread commits a reply, and stands ready after that.
+    /// The calling thread commits a reply, and is ready after that.
     pub(crate) fn end(&self) {
         self.ready.fetch_add(1, Ordering::SeqCst);
     }
@@ -144,26 +145,26 @@ impl WorkerPool {
         self.ready.load(Ordering::SeqCst) + self.starting.load(Ordering::SeqCst) > 0
     }
 
-    /// The watch looks: a crew that has nobody ready, and took nothing since the last look, grows.
-    /// Tells whether it is to be looked at again.
+    /// Called by the watch: a pool without a ready thread that took no request since the last call
+    /// grows. Returns whether it must be looked at again.
     pub(super) fn look(self: &Arc<Self>, service: &Arc<Service>) -> bool {
         let begun = self.begun.load(Ordering::Relaxed);
-        let stuck = self.seen.swap(begun, Ordering::Relaxed) == begun;
+        let stalled = self.seen.swap(begun, Ordering::Relaxed) == begun;
         if self.has_somebody() || self.is_full() {
             return false;
         }
-        if stuck {
+        if stalled {
             self.grow(service);
         }
         true
     }
 
-    /// Is there a thread that waits for no other request: one that is ready, or at work that ends
-    /// by itself? A thread on the way does not count until it has joined, because it may fail to
-    /// start; the answer waits for it.
+    /// Is there a thread that waits for no other request: ready, or serving one that ends by
+    /// itself? A starting thread may fail, so it does not count before it has joined; the answer
+    /// waits for that.
     pub(super) fn has_another(&self) -> bool {
         loop {
-            // Before the threads: `join` precedes the drop of `StartingWorker`.
+            // Loaded before `threads`: `join` precedes the drop of `StartingWorker`.
             let starting = self.starting.load(Ordering::SeqCst);
             if self.threads.load(Ordering::SeqCst) > self.request_waits.load(Ordering::SeqCst) {
                 return true;
@@ -175,19 +176,19 @@ impl WorkerPool {
         }
     }
 
-    /// Sees to it that somebody is ready, or on the way, before the calling thread does what surely
-    /// lasts; `false`: there is nobody, and nobody to be had for the time being.
-    pub(super) fn stand_in(self: &Arc<Self>, service: &Arc<Service>) -> bool {
-        self.has_somebody() || self.grow(service)
+    /// Ensures that a thread is ready or starting, if possible, before the calling thread serves a
+    /// long request.
+    pub(super) fn stand_in(self: &Arc<Self>, service: &Arc<Service>) {
+        if !self.has_somebody() {
+            self.grow(service);
+        }
     }
 
-    /// Adds as many threads as half of those there are: each of them has met something to wait
-    /// for, so more will. `false`: not one.
-    fn grow(self: &Arc<Self>, service: &Arc<Service>) -> bool {
-        let wanted = (self.threads() / 2).clamp(1, ADDED_MAX);
-        for added in 0..wanted {
+    /// Adds half as many threads as there are: each of them waits, so more will.
+    fn grow(self: &Arc<Self>, service: &Arc<Service>) {
+        for _ in 0..(self.threads() / 2).clamp(1, ADDED_MAX) {
             if self.is_full() {
-                return added > 0;
+                return;
             }
             if let Err(error) = self
                 .spawn_worker
@@ -201,21 +202,20 @@ impl WorkerPool {
                         "no further thread is to be had: requests wait for those there are"
                     );
                 }
-                return added > 0;
+                return;
             }
         }
-        true
     }
 }
 
-/// A thread in a wait for another request: the unlock of a file, perhaps for ever, or a write of the kernel's.
+/// A wait of a thread for another request: an unlock, perhaps forever, or a write of the kernel's.
 pub(super) struct RequestWait {
     service: Arc<Service>,
     pool: Arc<WorkerPool>,
 }
 
 impl RequestWait {
-    /// Counts one more; none if so many wait already.
+    /// Counts one more; `None` if the limit is reached.
     pub(super) fn new(service: &Arc<Service>, pool: &Arc<WorkerPool>) -> Option<Self> {
         pool.request_waits.fetch_add(1, Ordering::SeqCst);
         let before = service.request_waits.fetch_add(1, Ordering::SeqCst);
@@ -240,7 +240,7 @@ mod tests {
     use crate::session::service::tests::service;
     use parking_lot::Mutex;
 
-    /// Keeps threads on the way until the test lets them come; fails while there is no memory.
+    /// Holds starting threads until the test lets them join; fails while there is no memory.
     #[derive(Default)]
     struct Agency {
         hired: Mutex<Vec<StartingWorker>>,
@@ -258,12 +258,18 @@ mod tests {
     }
 
     impl Agency {
-        /// Those on the way arrive; how many they are.
+        /// Starting threads join; returns their number.
         fn arrive(&self) -> usize {
             let hired = std::mem::take(&mut *self.hired.lock());
             hired.iter().for_each(|starting| starting.pool.join());
             hired.len()
         }
+    }
+
+    /// Asks for a ready thread; returns whether one is ready or starting.
+    fn stands_in(pool: &Arc<WorkerPool>, service: &Arc<Service>) -> bool {
+        pool.stand_in(service);
+        pool.has_somebody()
     }
 
     fn pool(threads: usize, threads_max: usize) -> (Arc<WorkerPool>, Arc<Agency>, Arc<Service>) {
@@ -287,12 +293,15 @@ mod tests {
         pool.begin();
         agency.no_memory.store(true, Ordering::SeqCst);
         let first = RequestWait::new(&service, &pool).unwrap();
-        assert!(!pool.stand_in(&service), "nobody is ready, nor to be had");
+        assert!(
+            !stands_in(&pool, &service),
+            "nobody is ready, nor to be had"
+        );
         assert!(pool.has_another(), "the other one ends by itself");
         let second = RequestWait::new(&service, &pool).unwrap();
-        assert!(!pool.stand_in(&service) && !pool.has_another());
+        assert!(!stands_in(&pool, &service) && !pool.has_another());
         agency.no_memory.store(false, Ordering::SeqCst);
-        assert!(pool.stand_in(&service), "each wait lets in one more");
+        assert!(stands_in(&pool, &service), "each wait lets in one more");
         drop((first, second));
         assert_eq!(agency.arrive(), 1);
     }
@@ -302,7 +311,7 @@ mod tests {
         let (pool, agency, service) = pool(1, 100);
         pool.begin();
         let _wait = RequestWait::new(&service, &pool).unwrap();
-        assert!(pool.stand_in(&service), "one is on the way");
+        assert!(stands_in(&pool, &service), "one is on the way");
         thread::scope(|scope| {
             let another = scope.spawn(|| pool.has_another());
             thread::sleep(Duration::from_millis(5));
@@ -316,7 +325,7 @@ mod tests {
         let (pool, agency, service) = pool(1, 100);
         pool.begin();
         let _wait = RequestWait::new(&service, &pool).unwrap();
-        assert!(pool.stand_in(&service), "one is on the way");
+        assert!(stands_in(&pool, &service), "one is on the way");
         thread::scope(|scope| {
             let another = scope.spawn(|| pool.has_another());
             thread::sleep(Duration::from_millis(5));
@@ -365,9 +374,9 @@ mod tests {
             assert!(!pool.look(&service), "nothing can be done");
         }
         assert_eq!(agency.arrive(), 0);
-        // One more for each that may wait for ever.
+        // One more thread for each wait that may last forever.
         let wait = RequestWait::new(&service, &pool).unwrap();
-        assert!(pool.stand_in(&service));
+        assert!(stands_in(&pool, &service));
         assert_eq!(agency.arrive(), 1);
         drop(wait);
     }
@@ -376,11 +385,11 @@ mod tests {
     fn what_surely_lasts_has_somebody_stand_in_first() {
         let (pool, agency, service) = pool(2, 100);
         pool.begin();
-        assert!(pool.stand_in(&service));
+        assert!(stands_in(&pool, &service));
         assert_eq!(agency.arrive(), 0, "the other is ready");
         pool.begin();
-        assert!(pool.stand_in(&service));
-        assert!(pool.stand_in(&service), "one on the way is enough");
+        assert!(stands_in(&pool, &service));
+        assert!(stands_in(&pool, &service), "one on the way is enough");
         assert_eq!(agency.arrive(), 1);
     }
 
@@ -389,10 +398,10 @@ mod tests {
         let (pool, agency, service) = pool(1, 100);
         agency.no_memory.store(true, Ordering::SeqCst);
         pool.begin();
-        assert!(!pool.stand_in(&service));
+        assert!(!stands_in(&pool, &service));
         assert_eq!(pool.starting.load(Ordering::SeqCst), 0);
         agency.no_memory.store(false, Ordering::SeqCst);
-        assert!(pool.stand_in(&service), "it is tried again");
+        assert!(stands_in(&pool, &service), "it is tried again");
         assert_eq!(agency.arrive(), 1);
     }
 

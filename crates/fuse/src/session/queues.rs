@@ -1,4 +1,4 @@
-//! All rings of a session on their way into being.
+//! Building and registering the rings of a session.
 
 use super::{
     pool::{StartingWorker, WorkerPool},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     mount::MountError,
-    transport::uring::{Entry, Nudger, Report, SpawnQueueWorker, queue_count},
+    transport::uring::{Entry, Kicker, Report, SpawnQueueWorker, queue_count},
 };
 use std::{
     io,
@@ -14,10 +14,10 @@ use std::{
     sync::{Arc, mpsc::channel},
 };
 
-/// Threads of a queue at the start: one that serves, and one that stands ready beside it.
+/// Initial threads of a queue: one serves, and one is ready beside it.
 const THREADS: usize = 2;
 
-/// Rings by queue, waiting for the word to register them.
+/// Rings by queue, not registered yet.
 pub(super) struct Queues {
     entries: Vec<Vec<Entry>>,
 }
@@ -32,23 +32,23 @@ impl Queues {
         Ok(Self { entries })
     }
 
-    /// Registers all queues, after INIT was answered. If one fails, the mount must go: the
-    /// kernel would wait for it for ever.
+    /// Registers all queues, after INIT was answered. If one fails, the mount must be undone: the
+    /// kernel would wait for that queue forever.
     pub(super) fn register(
         self,
         service: &Arc<Service>,
         device: &Arc<OwnedFd>,
-        nudger: Nudger,
+        kicker: Kicker,
         threads_max: usize,
     ) -> Result<Vec<Arc<WorkerPool>>, MountError> {
-        let nudger = Arc::new(nudger);
+        let kicker = Arc::new(kicker);
         let (report, reports) = channel();
         let mut pools = Vec::new();
         for (qid, entries) in (0..).zip(self.entries) {
             let spawn_worker = SpawnQueueWorker {
                 qid,
                 device: device.clone(),
-                nudger: nudger.clone(),
+                kicker: kicker.clone(),
             };
             let pool = WorkerPool::new(
                 format!("queue {qid}"),
@@ -59,7 +59,7 @@ impl Queues {
             for entry in entries {
                 let report: Report = report.clone();
                 let started = entry.start(service, StartingWorker::new(&pool), move |registered| {
-                    // At the other end is whoever mounts, who waits for it or has given up.
+                    // The receiver is the mounting thread; it may have given up.
                     let _ = report.send((qid, registered));
                 });
                 started.map_err(|source| MountError::Queue { qid, source })?;

@@ -1,14 +1,13 @@
-//! Taking a mounted file system away from its users: forced unmount, without cutting the
-//! connection.
+//! Revoking a mounted file system: forced unmount without aborting the connection.
 //!
-//! A connection that is cut takes every way of giving things back with it, and what the kernel has
-//! cached goes on answering. So the connection stays: operations fail, and only what gives
-//! something back is served. The mount ends with its last user, as any mount does.
+//! An aborted connection cannot give references back, and the kernel's caches still answer. So the
+//! connection stays: operations fail, and only requests that release something are served. The
+//! mount ends with its last user, as any mount does.
 //!
 //! # Invariants
-//! After [`Handler::revoke`] no cache of the kernel answers for this mount. Requests that were
-//! begun before are answered before the caches are emptied (so that none of their replies fills
-//! them again), and the kernel's references are counted when nobody takes new ones.
+//! After [`Handler::revoke`] no cache of the kernel answers for this mount. Earlier requests are
+//! answered before the caches are emptied, so that none of their replies fills them again. The
+//! kernel's references are counted when no request adds any.
 
 use super::{
     counters::{Counters, Registry},
@@ -29,15 +28,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The ioctl on the mount's root directory that asks for it, and answers how many files are open
-/// then, the one that it is asked by included.
+/// The ioctl on the mount's root directory that revokes it. It returns the number of open files,
+/// with that of the caller.
 pub(crate) const REVOKE: Opcode = opcode::read::<u64>(b'h', 0xf5);
 
-/// How long requests under way may take to be answered. What lasts longer (it waits for a device)
-/// may leave something in a cache.
-const SETTLE_TIME: Duration = Duration::from_secs(5);
+/// How long requests under way are waited for. One that lasts longer, as it waits for a device, may
+/// leave something in a cache.
+const REPLIES_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether a session's file system was taken away, and what takes it away.
+/// Whether a session's file system was revoked, and what revokes it.
 pub(crate) struct Revocation {
     /// Read by every request, written once.
     done: AtomicBool,
@@ -55,7 +54,6 @@ pub(super) fn outlives(request: &Request<'_>) -> bool {
             | Request::NotifyReply
             | Request::Flush { .. }
             | Request::Release(_)
-            | Request::ReleaseDir(_)
             | Request::Destroy
     ) || matches!(request, Request::Ioctl { command, .. } if *command == REVOKE)
 }
@@ -73,16 +71,15 @@ impl Revocation {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Waits until the kernel has the replies to all requests that were begun before, except the
-    /// one that `own` serves.
-    fn settle(&self, own: Option<&Counters>) -> bool {
-        let deadline = Instant::now() + SETTLE_TIME;
-        self.registry.settle(own, deadline)
+    /// Waits until all earlier requests are answered, except the one that `own` serves.
+    fn wait_for_replies(&self, own: Option<&Counters>) -> bool {
+        let deadline = Instant::now() + REPLIES_TIMEOUT;
+        self.registry.wait_for_replies(own, deadline)
     }
 }
 
 impl Handler {
-    /// Takes the file system away; `own` serves the request that asks for it.
+    /// Revokes the file system; `own` serves the request for it.
     ///
     /// # Errors
     /// Those of [`crate::Operations::revoke`].
@@ -91,37 +88,38 @@ impl Handler {
         if matches!(revoked, Err(Errno::EPERM | Errno::ENOTTY)) {
             return revoked;
         }
-        // Seen by every turn that `settle` does not wait for: see `Counters::begin`.
+        // Every turn that `wait_for_replies` does not wait for sees this: see `Counters::begin`.
         self.revocation.done.store(true, Ordering::SeqCst);
         self.interrupts.close();
-        if !self.revocation.settle(own) {
+        if !self.revocation.wait_for_replies(own) {
             tracing::warn!("requests from before the revocation are not answered yet");
         }
         self.empty_caches();
         revoked
     }
 
-    /// Makes the kernel forget everything it believes of this mount.
+    /// Empties the kernel's caches of this mount.
     fn empty_caches(&self) {
         let notifier = &self.revocation.notifier;
         let mut known = Vec::new();
         self.operations.known(&mut |ino| known.push(ino));
         known.sort_unstable();
         known.dedup();
-        // Pages and attributes. Directories' attributes are what a walk by name asks for first, so
-        // that names lead nowhere from here on, in kernels without epochs too.
+        // Pages and attributes. A lookup first asks for a directory's attributes, so names lead
+        // nowhere from here on, in kernels without epochs too.
         for &ino in &known {
             notifier.invalidate_inode(ino, 0, 0);
         }
         notifier.expire_all_entries();
-        // What nobody has open goes, with all it holds here. An inode is mostly older than those
-        // below it, and it goes after them.
+        // Inodes that are not open are dropped with all that they hold here. Inodes are mostly
+        // older than their children, and the kernel can drop a parent only after these.
         known.reverse();
         notifier.prune(&known);
         notifier.flush();
     }
 
-    /// The ioctl that takes the file system away. Answers how many files are open besides the one that it came by.
+    /// Serves the ioctl that revokes the file system. Returns the number of open files without its
+    /// own.
     pub(super) fn ioctl_revoke(
         &self,
         cx: &Context<'_>,

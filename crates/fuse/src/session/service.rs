@@ -1,9 +1,9 @@
-//! What all threads of a session share: the handler, the watch, and the end.
+//! State shared by all threads of a session: the handler, the watch, and the end.
 //!
 //! # Invariants
-//! A thread that serves leaves only when the connection is gone, or takes the connection with it:
-//! whatever it cannot go on from is [`Service::fail`], so that callers get an error instead of waiting
-//! for ever. A panic is no exception ([`ServingGuard`]).
+//! A serving thread ends only when the connection has ended, or it ends the connection itself. An
+//! error that it cannot handle calls [`Service::fail`], so callers get an error and do not hang.
+//! This includes panics ([`ServingGuard`]).
 //!
 //! # Locking
 //! `serving` is a leaf.
@@ -21,19 +21,19 @@ use std::{
     thread,
 };
 
-/// What all threads of a session share.
+/// State shared by all threads of a session.
 pub(crate) struct Service {
     pub(crate) handler: Handler,
     pub(crate) registry: Arc<Registry>,
     pub(crate) payload_max: usize,
     pub(crate) watch: Arc<Watch>,
-    /// Threads in a wait for a file lock, and how many there may be.
+    /// Threads that wait for another request, and the limit of it.
     pub(super) request_waits: AtomicUsize,
     pub(super) request_waits_max: usize,
     connection: Connection,
-    /// Where threads may run that have left their processor.
+    /// Affinity of threads that have left their processor.
     processors: Option<CpuSet>,
-    /// Guards the count of threads that serve.
+    /// Guards the number of serving threads.
     serving: Mutex<usize>,
     gone: Condvar,
     over: AtomicBool,
@@ -68,19 +68,19 @@ impl Service {
         &self.connection.dir
     }
 
-    /// Lets the calling thread run wherever this process may; `false` if it stays.
+    /// Gives the calling thread the affinity of the process; `false` if that failed.
     pub(super) fn leave_processor(&self) -> bool {
         let everywhere = self.processors.as_ref();
         everywhere.is_some_and(|set| sched_setaffinity(None, set).is_ok())
     }
 
-    /// The connection is gone: those who wait stop waiting.
+    /// The connection ended: interrupts all waits.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.handler.interrupts.close();
     }
 
-    /// The session cannot go on: cuts the connection, so that every caller gets an error.
+    /// The session cannot go on: aborts the connection, so that every caller gets an error.
     pub(crate) fn fail(&self, reason: impl fmt::Display) {
         if self.is_over() || self.failure.set(reason.to_string()).is_err() {
             return;
@@ -94,17 +94,17 @@ impl Service {
         self.connection.abort();
     }
 
-    /// Why the session ended, if it did not end as it should.
+    /// Why the session failed, if it did.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
 
-    /// Is the connection gone?
+    /// Has the connection ended?
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Waits for all threads that serve.
+    /// Waits for all serving threads.
     pub(super) fn wait(&self) {
         let mut serving = self.serving.lock();
         while *serving > 0 {
@@ -113,7 +113,7 @@ impl Service {
     }
 }
 
-/// Counts a thread as one that serves, from before it starts until it has gone.
+/// Counts a serving thread, from before its start until its end.
 pub(crate) struct ServingGuard {
     pub(crate) service: Arc<Service>,
 }
@@ -144,10 +144,7 @@ pub(super) mod tests {
         interrupt::Interrupts,
         operations::Operations,
         session::{mapped::Mappings, notifier::Notifier, revoke::Revocation},
-        wire::{
-            Dialect,
-            reply::{Validities, Validity},
-        },
+        wire::{Dialect, reply::Validities},
     };
     use std::{path::PathBuf, time::Duration};
 
@@ -157,14 +154,14 @@ pub(super) mod tests {
 
     /// A service of no mount, with room for three waits for locks.
     pub(in crate::session) fn service() -> Arc<Service> {
-        let never = Validity::new(Duration::ZERO);
+        let never = Duration::ZERO;
         let handler = Handler {
             operations: Arc::new(Nothing),
             validities: Validities {
                 entry: never,
                 attr: never,
                 negative: never,
-                heard: None,
+                notified: None,
                 block_size: 4096,
             },
             dialect: Dialect::default(),

@@ -1,7 +1,8 @@
 //! From a mount point to a live session.
 
 use super::{
-    BackingFiles, Config, Negotiated, Notifier, Session, Threads, Transport, TransportChoice,
+    BackingFiles, Config, Info, Negotiated, Notifier, Session, Threads, Totals, Transport,
+    TransportChoice,
     connection::Connection,
     handler::Handler,
     handshake::Handshake,
@@ -16,12 +17,8 @@ use crate::{
     interrupt::Interrupts,
     mount::{self, Attached, MountError, Mounted, UmountFlags, umount},
     operations::Operations,
-    transport::{device::SpawnDeviceWorker, uring::Nudger},
-    wire::{
-        Dialect, InitFlags, MINOR_WITH_EPOCHS,
-        device::pack,
-        reply::{Validities, Validity},
-    },
+    transport::{device::SpawnDeviceWorker, uring::Kicker},
+    wire::{Dialect, InitFlags, MINOR_WITH_EPOCHS, device::pack, reply::Validities},
 };
 use parking_lot::Mutex;
 use std::{
@@ -32,7 +29,7 @@ use std::{
     thread,
 };
 
-/// A mount on the way to a session; undone when dropped.
+/// A mount without a session; undone when dropped.
 struct Fresh {
     device: Arc<OwnedFd>,
     dir: PathBuf,
@@ -42,13 +39,7 @@ struct Fresh {
 impl Drop for Fresh {
     fn drop(&mut self) {
         if !self.keep
-            && let Err(error) = umount(
-                &self.dir,
-                UmountFlags {
-                    lazy: true,
-                    force: true,
-                },
-            )
+            && let Err(error) = umount(&self.dir, UmountFlags::DETACH)
         {
             tracing::error!(%error, "undoing a mount failed");
         }
@@ -105,20 +96,26 @@ impl Start<'_> {
         Ok(Session {
             service,
             notifier: self.notifier,
-            mount_point: std::mem::take(&mut fresh.dir),
-            transport,
-            why: self
-                .plan
-                .err()
-                .unwrap_or_else(|| "io_uring is faster".into()),
-            no_block,
-            no_passthrough,
-            negotiated,
+            info: Info {
+                mount_point: std::mem::take(&mut fresh.dir),
+                transport,
+                why: self
+                    .plan
+                    .err()
+                    .unwrap_or_else(|| "io_uring is faster".into()),
+                threads: 0,
+                no_idle_policy: None,
+                no_block,
+                no_passthrough,
+                failure: None,
+                negotiated,
+                totals: Totals::default(),
+            },
             threads: Mutex::new(Some(threads)),
         })
     }
 
-    /// Has the operations pass files through, if that is wanted; or says why it cannot be done.
+    /// Enables passthrough if it is wanted, or says why it cannot be.
     fn pass_through(&self, negotiated: &Negotiated, device: &Arc<OwnedFd>) -> Result<(), String> {
         if !self.config.passes_through() {
             return Ok(());
@@ -130,7 +127,7 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// The rings, if they are to be had.
+    /// The rings, if io_uring can be used.
     fn queues(
         &mut self,
         handshake: &Handshake<'_>,
@@ -156,16 +153,16 @@ impl Start<'_> {
     fn service(&self, negotiated: &Negotiated, connection: Connection) -> Service {
         let config = self.config;
         let validities = Validities {
-            entry: Validity::new(config.entry_timeout),
-            attr: Validity::new(config.attr_timeout),
-            negative: Validity::new(config.negative_timeout),
-            // Without word for all at once there may be more to be told of than can be.
-            heard: (config
-                .heard_timeout
-                .filter(|_| negotiated.kernel_minor >= MINOR_WITH_EPOCHS))
-            .map(Validity::new),
+            entry: config.entry_timeout,
+            attr: config.attr_timeout,
+            negative: config.negative_timeout,
+            // Without epochs there may be more names to invalidate than is possible.
+            notified: config
+                .notified_timeout
+                .filter(|_| negotiated.kernel_minor >= MINOR_WITH_EPOCHS),
             block_size: config.mount.block_size.unwrap_or(config.block_size),
-        };
+        }
+        .limited();
         let handler = Handler {
             operations: self.operations.clone(),
             validities,
@@ -184,7 +181,7 @@ impl Start<'_> {
         )
     }
 
-    /// How many threads read the device when it carries everything.
+    /// Threads that read the device when it carries all requests.
     fn readers(&self) -> usize {
         match self.config.threads {
             0 => thread::available_parallelism().map_or(2, NonZero::get),
@@ -207,8 +204,8 @@ impl Start<'_> {
             let number = mounted.map_or(0, |it| {
                 pack(libc::makedev(it.device_major, it.device_minor))
             });
-            let nudger = Nudger::start(number, service.dir()).map_err(failed)?;
-            pools = queues.register(service, device, nudger, threads_max)?;
+            let kicker = Kicker::start(number, service.dir()).map_err(failed)?;
+            pools = queues.register(service, device, kicker, threads_max)?;
             readers = 1;
         }
         let spawn_worker = || SpawnDeviceWorker {

@@ -1,8 +1,8 @@
-//! How long requests take to be served.
+//! Service times of requests.
 //!
-//! A thread times one of so many of its requests, so that the others are served without a look at the clock; of the
-//! operations that wait for a device anyway it times all. Nothing is lost by that: what is
-//! told is how times are spread, operation by operation, and counts of requests come from elsewhere.
+//! A thread times a sample of its requests, so most are served without reading the clock.
+//! Operations that wait for a device are all timed. The result is the distribution of times by
+//! operation; requests are counted elsewhere.
 
 use super::counters::Counters;
 use crate::wire::Opcode;
@@ -14,28 +14,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Of so many requests of a thread one is timed. A prime: what callers do in a fixed order is met at each of its steps.
+/// One request in this many is timed. A prime, so that periodic patterns are sampled at each of
+/// their steps.
 const EVERY: u32 = 61;
 /// Powers of two of a microsecond, up to four seconds, and what takes longer.
 const BUCKETS: usize = 24;
 
-/// How long the requests of one operation took that were timed.
+/// Times of the sampled requests of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// All of them together.
+    /// Their sum.
     pub sum: Duration,
-    /// How many took no longer than the [bound](Self::bound) of each bucket, and longer than that of the one before.
+    /// Number of requests by bucket: each took no longer than the bucket's [bound](Self::bound),
+    /// and longer than the one before.
     pub buckets: [u64; BUCKETS],
 }
 
 impl Times {
-    /// What falls into a bucket takes no longer than this. `None`: the last has no bound.
+    /// The upper bound of a bucket. `None`: the last has no bound.
     #[must_use]
     pub fn bound(bucket: usize) -> Option<Duration> {
         (bucket + 1 < BUCKETS).then(|| Duration::from_micros(1 << bucket))
     }
 
-    /// Requests that were timed.
+    /// Number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
@@ -48,55 +50,64 @@ fn bucket_of(time: Duration) -> usize {
     (bits as usize).min(BUCKETS - 1)
 }
 
-/// The times of one thread, by operation: written by it alone. What it never timed takes no memory.
+/// Requests of one thread, by operation. Only that thread writes them. Operations that were never
+/// requested take no memory.
 #[derive(Debug)]
-pub(super) struct Timed([OnceLock<Box<OfOperation>>; Opcode::LIMIT]);
+pub(super) struct Operations([OnceLock<Box<OfOperation>>; Opcode::LIMIT]);
 
 #[derive(Debug, Default)]
-struct OfOperation {
+pub(super) struct OfOperation {
+    pub(super) requests: AtomicU64,
     nanoseconds: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
 }
 
-impl Default for Timed {
+impl Default for Operations {
     fn default() -> Self {
         Self([const { OnceLock::new() }; Opcode::LIMIT])
     }
 }
 
-impl Timed {
-    fn add(&self, opcode: u32, time: Duration) {
-        let Some(of) = self.0.get(opcode as usize) else {
-            return;
-        };
-        let of = of.get_or_init(Box::default);
-        let add = |counter: &AtomicU64, n| counter.store(counter.load(Relaxed) + n, Relaxed);
-        add(&of.nanoseconds, time.as_nanos() as u64);
-        add(&of.buckets[bucket_of(time)], 1);
+impl Operations {
+    /// Those of an operation; `None`: its number is too large.
+    pub(super) fn of(&self, opcode: u32) -> Option<&OfOperation> {
+        let of = self.0.get(opcode as usize)?;
+        Some(of.get_or_init(Box::default))
     }
 
-    /// Adds those of an operation to a sum.
-    pub(super) fn add_to(&self, opcode: Opcode, sum: &mut Times) {
-        if let Some(of) = self.0[opcode as usize].get() {
-            sum.sum += Duration::from_nanos(of.nanoseconds.load(Relaxed));
-            for (sum, bucket) in sum.buckets.iter_mut().zip(&of.buckets) {
-                *sum += bucket.load(Relaxed);
-            }
+    /// Those of an operation, if it was requested.
+    pub(super) fn get(&self, opcode: Opcode) -> Option<&OfOperation> {
+        self.0[opcode as usize].get().map(Box::as_ref)
+    }
+}
+
+impl OfOperation {
+    fn add(&self, time: Duration) {
+        let add = |counter: &AtomicU64, n| counter.store(counter.load(Relaxed) + n, Relaxed);
+        add(&self.nanoseconds, time.as_nanos() as u64);
+        add(&self.buckets[bucket_of(time)], 1);
+    }
+
+    /// Adds its times to a sum.
+    pub(super) fn add_to(&self, sum: &mut Times) {
+        sum.sum += Duration::from_nanos(self.nanoseconds.load(Relaxed));
+        for (sum, bucket) in sum.buckets.iter_mut().zip(&self.buckets) {
+            *sum += bucket.load(Relaxed);
         }
     }
 }
 
-/// Decides which requests of a thread are timed.
+/// Samples the requests of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
-    /// So many go untimed before the next.
+    /// Requests before the next sample.
     left: u32,
     /// The request that is timed, and when it began.
     timed: Option<(u32, Instant)>,
 }
 
 impl Sampler {
-    /// A request begins to be served.
+    /// A request starts.
     #[inline]
     pub(super) fn begin(&mut self, opcode: u32) {
         if self.left > 0 && !waits_for_a_device(opcode) {
@@ -110,8 +121,10 @@ impl Sampler {
     /// Its reply is about to be handed over.
     #[inline]
     pub(super) fn end(&mut self, counters: &Counters) {
-        if let Some((opcode, begun)) = self.timed.take() {
-            counters.timed.add(opcode, begun.elapsed());
+        if let Some((opcode, begun)) = self.timed.take()
+            && let Some(of) = counters.operations.of(opcode)
+        {
+            of.add(begun.elapsed());
         }
     }
 }
@@ -160,7 +173,7 @@ mod tests {
                 sampler.end(&counters);
             }
             let mut times = Times::default();
-            counters.timed.add_to(opcode, &mut times);
+            counters.operations.get(opcode).unwrap().add_to(&mut times);
             times
         };
         let lookups = serve(Opcode::Lookup, 10 * EVERY);
@@ -185,7 +198,7 @@ mod tests {
         }
         for opcode in steps {
             let mut times = Times::default();
-            counters.timed.add_to(opcode, &mut times);
+            counters.operations.get(opcode).unwrap().add_to(&mut times);
             assert_eq!(times.count(), 1, "{opcode:?}");
         }
     }

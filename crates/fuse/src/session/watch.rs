@@ -1,16 +1,17 @@
-//! The session's watch: looks each millisecond, while there is something to look at.
+//! The session's watch: it runs each millisecond while there is work for it.
 //!
-//! It looks at crews that have nobody ready (see [`WorkerPool::look`]), and at threads that run under the idle
-//! policy (see [`super::policy`]). When there was neither for a while it sleeps, and costs nothing.
+//! It looks at pools without a ready thread (see [`WorkerPool::look`]), and at threads under
+//! `SCHED_IDLE` (see [`super::policy`]). When there was neither for a while, it sleeps and costs
+//! nothing.
 //!
 //! # Invariants
-//! While `awake` is false there is nothing to look at, or somebody is about to call [`Watch::wake`]:
-//! the watch takes `awake` back first and looks once more after that, and what is to be looked at is
-//! published before `wake` reads `awake` (all SeqCst).
+//! While `awake == false` there is nothing to look at, or a thread is about to call
+//! [`Watch::wake`]. The watch clears `awake` first and then looks once more; other threads publish
+//! their state before `wake` reads `awake` (all SeqCst).
 //!
 //! # Locking
-//! `over` is a leaf, taken by the watch between two looks and by callers that wake it. `pools` is held
-//! during a look, which takes `over` only when a thread that was added ends at once.
+//! `over` is a leaf, taken by the watch between two looks and by callers of `wake`. `pools` is
+//! locked during a look, which takes `over` only when an added thread ends at once.
 
 use super::{policy::PolicySlots, pool::WorkerPool, service::Service};
 use parking_lot::{Condvar, Mutex};
@@ -22,21 +23,21 @@ use std::{
     time::Duration,
 };
 
-/// From one look to the next.
+/// Interval between two looks.
 const TICK: Duration = Duration::from_millis(1);
-/// Looks without anything to see before it sleeps.
-const PATIENCE: u32 = 20;
+/// Empty looks before it sleeps.
+const EMPTY_LOOKS: u32 = 20;
 
 /// The session's watch.
 #[derive(Default)]
 pub(crate) struct Watch {
-    /// Guards the list: all crews while the session lasts, none after, because they hold the watch.
+    /// Guards the list: all pools while the session lasts, none after, because they hold the watch.
     pools: Mutex<Vec<Arc<WorkerPool>>>,
     pub(crate) policy_slots: PolicySlots,
     awake: AtomicBool,
-    /// Guards the word that the session is over.
+    /// Guards the end of the session.
     over: Mutex<bool>,
-    bell: Condvar,
+    wakeup: Condvar,
 }
 
 impl Watch {
@@ -45,11 +46,11 @@ impl Watch {
         if !self.awake.load(Ordering::SeqCst) {
             let _over = self.over.lock();
             self.awake.store(true, Ordering::SeqCst);
-            self.bell.notify_one();
+            self.wakeup.notify_one();
         }
     }
 
-    /// Looks after these from now on.
+    /// Sets the pools.
     pub(super) fn look_after(&self, pools: Vec<Arc<WorkerPool>>) {
         *self.pools.lock() = pools;
     }
@@ -63,7 +64,7 @@ impl Watch {
     pub(super) fn close(&self) {
         self.pools.lock().clear();
         *self.over.lock() = true;
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 
     /// The thread.
@@ -72,9 +73,9 @@ impl Watch {
         let mut over = self.over.lock();
         while !*over {
             if self.awake.load(Ordering::SeqCst) {
-                self.bell.wait_for(&mut over, TICK);
+                self.wakeup.wait_for(&mut over, TICK);
             } else {
-                self.bell.wait(&mut over);
+                self.wakeup.wait(&mut over);
                 continue;
             }
             drop(over);
@@ -83,7 +84,7 @@ impl Watch {
             } else {
                 seen_nothing + 1
             };
-            if seen_nothing >= PATIENCE {
+            if seen_nothing >= EMPTY_LOOKS {
                 self.awake.store(false, Ordering::SeqCst);
                 if self.look(service) {
                     self.awake.store(true, Ordering::SeqCst);
@@ -94,7 +95,7 @@ impl Watch {
         }
     }
 
-    /// Is there something to look at again?
+    /// Looks at all. Must it be repeated?
     fn look(&self, service: &Arc<Service>) -> bool {
         let pools = self.pools.lock();
         let short = pools

@@ -1,27 +1,29 @@
-//! One thread that serves requests: its crew, its counters, its processor.
+//! One serving thread: its pool, its counters, its processor.
 
 use super::{
     counters::Counters,
+    handler::Outcome,
     policy::ReplyPolicy,
     pool::{RequestWait, WorkerPool},
     service::Service,
     timing::Sampler,
 };
-use holdfast_types::{Errno, Result};
+use crate::{transport::frame::Frame, wire::Malformed};
+use holdfast_types::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::sync::Arc;
 
-/// A thread's place in its crew, for as long as it serves.
+/// A serving thread.
 pub(crate) struct Worker {
     pub(crate) service: Arc<Service>,
     pub(crate) pool: Arc<WorkerPool>,
     pub(crate) counters: Arc<Counters>,
-    /// The processor whose requests it serves, if they are one processor's.
+    /// The processor of its queue; `None` for `/dev/fuse`.
     processor: Option<u16>,
-    /// Under which replies are committed, if they are committed under a policy of their own.
+    /// The policy that replies are committed under, if it is usable.
     policy: Option<ReplyPolicy>,
     sampler: Sampler,
-    /// Has it left its processor, to do what lasts?
+    /// Has it left its processor for a long request?
     away: bool,
 }
 
@@ -31,7 +33,7 @@ impl Worker {
         pool: Arc<WorkerPool>,
         processor: Option<u16>,
     ) -> Self {
-        // Over `/dev/fuse` nothing tells, without another call, whether a request is there.
+        // With `/dev/fuse` only another system call would tell whether a request has arrived.
         let policy = processor.and_then(|_| ReplyPolicy::of_this_thread(&service.watch));
         Self {
             counters: service.registry.enlist(),
@@ -50,10 +52,19 @@ impl Worker {
         self.counters.begin();
     }
 
-    /// The request is one of this operation.
+    /// Counts the request.
     pub(crate) fn count(&mut self, opcode: u32) {
         self.counters.request(opcode);
         self.sampler.begin(opcode);
+    }
+
+    /// Serves the request in `frame`, unless it was malformed.
+    pub(crate) fn serve(&mut self, frame: &mut Frame, accepted: Result<(), Malformed>) -> Outcome {
+        let handler = &self.service.clone().handler;
+        match accepted {
+            Ok(()) => handler.serve(frame, self),
+            Err(error) => handler.malformed(frame.header().opcode, error, &self.counters),
+        }
     }
 
     /// The reply is about to be committed.
@@ -76,17 +87,17 @@ impl Worker {
         }
     }
 
-    /// Nothing is there: the thread is about to sleep.
+    /// There is no request: the thread is about to sleep.
     pub(crate) fn before_wait(&self) {
         if let Some(policy) = &self.policy {
             policy.before_wait();
         }
     }
 
-    /// The request surely lasts: another thread stands ready if there is one to be had, and the
-    /// processor is left to quick requests.
+    /// The request takes long: ensures that another thread is ready, and leaves the processor to
+    /// others.
     pub(super) fn before_long(&mut self) {
-        // First, because threads inherit the policy.
+        // First, because new threads inherit the policy.
         self.before_wait();
         if !self.away {
             self.away = self.processor.is_some() && self.service.leave_processor();
@@ -94,11 +105,11 @@ impl Worker {
         self.pool.stand_in(&self.service);
     }
 
-    /// The request waits for another one: an unlock, perhaps for ever, or a write of the kernel's.
+    /// The request waits for another one: an unlock, perhaps forever, or a write of the kernel's.
     ///
     /// # Errors
-    /// `ENOLCK`: so many wait already, or there is no thread to bring that in.
-    pub(super) fn before_request_wait(&mut self) -> Result<RequestWait> {
+    /// `ENOLCK`: the limit of waits is reached, or no thread could serve the other request.
+    pub(super) fn before_request_wait(&mut self) -> Result<RequestWait, Errno> {
         let wait = RequestWait::new(&self.service, &self.pool).ok_or(Errno::ENOLCK)?;
         self.before_long();
         if self.pool.has_another() {
@@ -109,12 +120,12 @@ impl Worker {
     }
 }
 
-/// Binds the calling thread to processor `qid`; one that is not there yet leaves it free.
+/// Binds the calling thread to processor `qid`, if that exists.
 pub(crate) fn pin(qid: u16) {
     let mut set = CpuSet::new();
     if usize::from(qid) < CpuSet::MAX_CPU {
         set.set(qid.into());
-        // Refused, the thread stays where it is: slower, not wrong.
+        // On an error the thread runs elsewhere: slower, but correct.
         let _ = sched_setaffinity(None, &set);
     }
 }

@@ -1,8 +1,8 @@
 //! The classic transport: read a request from `/dev/fuse`, write the reply to it.
 //!
-//! Each thread has a descriptor of its own (a clone has its own queue of requests under way, and
-//! a reply must go to the descriptor that its request came from). With io_uring one such reader
-//! stays for what the kernel only sends this way: FORGET, INTERRUPT.
+//! Each thread has a cloned descriptor, with its own queue of requests under way. A reply must be
+//! written to the descriptor that its request was read from. With io_uring one such reader remains,
+//! for FORGET and INTERRUPT, which the kernel sends only this way.
 
 use super::{frame::Frame, mark_serving, sys::clone_device};
 use crate::session::{
@@ -23,7 +23,7 @@ pub(crate) struct SpawnDeviceWorker {
 
 impl SpawnWorker for SpawnDeviceWorker {
     fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()> {
-        // Without a clone (no permission for the device, say) all read from one queue.
+        // Without a clone (no permission for the device, say) all threads read from one queue.
         let own = clone_device(&self.device).map_or_else(|_| self.device.clone(), Arc::new);
         let frame = Frame::new(service.payload_max)?;
         let serving_guard = ServingGuard::new(service);
@@ -76,17 +76,11 @@ impl Reader {
     /// Serves the request that was read.
     fn take(&mut self, frame: &mut Frame, len: usize) -> io::Result<()> {
         if len < size_of::<layout::InHeader>() {
-            // There is no telling whom to answer.
+            // It has no number to answer to.
             return Err(io::Error::other("a request without a header was read"));
         }
-        let handler = &self.worker.service.clone().handler;
-        let outcome = match frame.accept_flat(len) {
-            Ok(()) => handler.serve(frame, &mut self.worker),
-            Err(error) => {
-                let counters = self.worker.counters.clone();
-                handler.malformed(frame.header().opcode, error, &counters)
-            }
-        };
+        let accepted = frame.accept_flat(len);
+        let outcome = self.worker.serve(frame, accepted);
         self.worker.before_reply();
         match outcome {
             Outcome::Reply(result) => reply(&self.device, frame, result),
@@ -95,8 +89,7 @@ impl Reader {
     }
 }
 
-/// Answers; what the kernel does not take as an answer it gets as an error, so that the caller
-/// hears something.
+/// Writes the reply. If the kernel refuses it, writes an error, so that the caller is answered.
 fn reply(device: &OwnedFd, frame: &mut Frame, result: Result<usize>) -> io::Result<()> {
     let header = frame.header();
     let mut refused = None;

@@ -1,13 +1,13 @@
 //! One request and its reply, in one piece of memory.
 //!
-//! A frame is a page and, behind it, room for the largest payload. Over io_uring the kernel's
-//! header area stands at the start of the page, and names, data and replies in the payload. A
-//! read from `/dev/fuse` ends its fixed part at the page's end, so that the data of a WRITE is
-//! page-aligned; the reply goes into the payload too, its header right in front of it.
+//! A frame is a page, and behind it room for the largest payload. Over io_uring the kernel's header
+//! area is at the start of the page, and names, data and replies are in the payload. A read from
+//! `/dev/fuse` ends its fixed part at the page's end, so that the data of a WRITE is page-aligned.
+//! The reply's payload is in the same place, with its header directly before it.
 //!
 //! # Invariants
-//! Request and reply share the payload: a reply is written when nothing of the request is
-//! borrowed any more, which the borrow checker sees to.
+//! Request and reply share the payload: a reply is written when the request is no longer borrowed,
+//! as the borrow checker ensures.
 
 use super::sys::Region;
 use crate::wire::{Body, Header, Malformed, layout, reply::put};
@@ -35,11 +35,11 @@ pub(crate) const RING_IOVECS: usize = 1024;
 pub(crate) struct Frame {
     region: Region,
     header: Header,
-    shape: Shape,
+    form: Form,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Shape {
+enum Form {
     Empty,
     /// Read from the device, up to this byte of the region.
     Flat {
@@ -69,7 +69,7 @@ impl Frame {
         Ok(Self {
             region,
             header,
-            shape: Shape::Empty,
+            form: Form::Empty,
         })
     }
 
@@ -93,7 +93,7 @@ impl Frame {
             .get(DEVICE..DEVICE + len)
             .ok_or(Malformed::new("request is longer than its buffer"))?;
         self.header = Header::decode(bytes)?;
-        self.shape = Shape::Flat { end: DEVICE + len };
+        self.form = Form::Flat { end: DEVICE + len };
         if self.header.len as usize != len {
             return Err(Malformed::new("length differs from what was read"));
         }
@@ -105,7 +105,7 @@ impl Frame {
         let (entry, _) = layout::RingEntInOut::read_from_prefix(&self.region[RING_ENTRY..])
             .map_err(|_| Malformed::new("ring entry is cut off"))?;
         let commit_id = entry.commit_id;
-        self.shape = Shape::Split {
+        self.form = Form::Split {
             payload: 0,
             commit_id,
         };
@@ -114,18 +114,18 @@ impl Frame {
         if payload > self.region.len() - PAYLOAD {
             return Err(Malformed::new("payload is longer than its buffer"));
         }
-        self.shape = Shape::Split { payload, commit_id };
+        self.form = Form::Split { payload, commit_id };
         Ok(())
     }
 
     /// What stands behind the header.
     pub(crate) fn body(&self) -> Body<'_> {
-        match self.shape {
-            Shape::Empty => Body::Flat(&[]),
-            Shape::Flat { end } => {
+        match self.form {
+            Form::Empty => Body::Flat(&[]),
+            Form::Flat { end } => {
                 Body::Flat(&self.region[DEVICE + size_of::<layout::InHeader>()..end])
             }
-            Shape::Split { payload, .. } => Body::Split {
+            Form::Split { payload, .. } => Body::Split {
                 fixed: &self.region[RING_OP..RING_ENTRY],
                 payload: &self.region[PAYLOAD..PAYLOAD + payload],
             },
@@ -149,9 +149,9 @@ impl Frame {
     pub(crate) fn ring_reply(&mut self, result: Result<usize, Errno>) -> u64 {
         let (header, payload) = self.out_header(result);
         put(&mut self.region, &header);
-        let commit_id = match self.shape {
-            Shape::Split { commit_id, .. } => commit_id,
-            Shape::Empty | Shape::Flat { .. } => 0,
+        let commit_id = match self.form {
+            Form::Split { commit_id, .. } => commit_id,
+            Form::Empty | Form::Flat { .. } => 0,
         };
         let entry = layout::RingEntInOut {
             commit_id,

@@ -1,4 +1,5 @@
-//! The unsafe floor of the transports: memory regions, cloning `/dev/fuse`, and registering files with it.
+//! The unsafe floor of the transports: memory regions, cloning `/dev/fuse`, and registering files
+//! with it.
 #![expect(unsafe_code, reason = "mmap and ioctl have no safe wrapper")]
 
 use crate::wire::layout;
@@ -15,7 +16,7 @@ use std::{
     slice,
 };
 
-/// Anonymous memory of our own, zeroed, whose pages come into being when touched.
+/// Private anonymous memory, zeroed and faulted in on access.
 pub(crate) struct Region {
     start: NonNull<u8>,
     len: usize,
@@ -75,8 +76,8 @@ impl DerefMut for Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: `new` mapped exactly this range, and no reference outlives the owner. An
-        // error would mean a wrong range, and there is nobody to tell.
+        // SAFETY: `new` mapped exactly this range, and no reference outlives the owner. An error
+        // would mean a wrong range, and cannot be returned.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -98,8 +99,8 @@ pub(crate) fn clone_device(device: &OwnedFd) -> io::Result<OwnedFd> {
 /// `FUSE_DEV_IOC_BACKING_OPEN`: answers a number.
 struct BackingOpen(layout::BackingMap);
 
-// SAFETY: the opcode takes a pointer to a structure of this layout, which `as_ptr` gives, and the kernel only reads it; what
-// the call returns is the answer, no memory of ours.
+// SAFETY: the opcode takes a pointer to a structure of this layout, which `as_ptr` returns. The
+// kernel only reads it. The answer is the call's value, no memory of ours.
 unsafe impl Ioctl for BackingOpen {
     type Output = i32;
     const IS_MUTATING: bool = false;
@@ -123,19 +124,19 @@ unsafe impl Ioctl for BackingOpen {
 /// `FUSE_DEV_IOC_BACKING_CLOSE`.
 const BACKING_CLOSE: Opcode = opcode::write::<u32>(229, 2);
 
-/// Registers the file of this descriptor with a connection, to be read and written by the kernel; gives its number. The
-/// descriptor may be closed then.
+/// Registers the file of a descriptor for passthrough; returns its number. The descriptor may be
+/// closed then.
 pub(crate) fn register_backing(device: &OwnedFd, descriptor: i32) -> rustix::io::Result<i32> {
     let map = layout::BackingMap {
         fd: descriptor,
         ..Default::default()
     };
-    // SAFETY: `device` is a fuse device, which knows this command; the kernel looks the descriptor's number up and changes no
-    // memory of ours.
+    // SAFETY: `device` is a fuse device, which knows this command; the kernel looks the
+    // descriptor's number up and changes no memory of ours.
     unsafe { ioctl(device.as_fd(), BackingOpen(map)) }
 }
 
-/// Takes a registration back.
+/// Removes a registration.
 pub(crate) fn unregister_backing(device: &OwnedFd, number: i32) -> rustix::io::Result<()> {
     // SAFETY: the opcode takes a pointer to a 32-bit number, which it reads.
     let command = unsafe { Setter::<BACKING_CLOSE, u32>::new(number.cast_unsigned()) };

@@ -6,11 +6,14 @@ use super::{
     layout,
     request::{
         CopyRequest, CreateRequest, Forgets, InitRequest, LockRequest, LockType, OpenRequest,
-        ReadRequest, ReleaseRequest, SetAttrRequest, WriteRequest,
+        ReadRequest, ReleaseRequest, SetAttrRequest, SetXattrRequest, WriteRequest,
     },
 };
 use holdfast_types::{Ino, SetAttr, SetTime, Time};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+/// COPY_FILE_RANGE answers in 32 bits: the most that it can report, in whole pages.
+const NARROW_COPY_MAX: u64 = 0xffff_f000;
 
 /// The bytes behind a request's header, as the transport has them.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +29,7 @@ pub enum Body<'a> {
     },
 }
 
-/// What was agreed on at INIT and changes how requests look.
+/// What was negotiated at INIT and changes the form of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dialect {
     /// SETXATTR comes in its longer form.
@@ -61,10 +64,10 @@ impl Header {
     }
 }
 
-/// Takes structures, names and data off the front of a body.
+/// Reads structures, names and data from the front of a body.
 struct Cursor<'a> {
     rest: &'a [u8],
-    /// With io_uring the fixed structure lies apart and may be taken once.
+    /// With io_uring: the separate fixed structure, until it is read.
     fixed: Option<&'a [u8]>,
     extensions: &'a [u8],
 }
@@ -129,15 +132,13 @@ impl<'a> Cursor<'a> {
 impl<'a> Request<'a> {
     /// Decodes what stands behind `header`.
     ///
-    /// An opcode this side does not know is no error, but [`Request::Unknown`].
+    /// An unknown opcode is no error, but [`Request::Unknown`].
     ///
     /// # Errors
     /// [`Malformed`] when a structure, name, list or extension does not fit its bytes.
     pub fn decode(header: &Header, body: Body<'a>, dialect: Dialect) -> Result<Self, Malformed> {
         let Some(opcode) = Opcode::from_raw(header.opcode) else {
-            return Ok(Self::Unknown {
-                opcode: header.opcode,
-            });
+            return Ok(Self::Unknown);
         };
         let mut cursor = Cursor::new(header, body)?;
         let at = &mut cursor;
@@ -158,21 +159,26 @@ impl<'a> Request<'a> {
                 unique: at.fixed::<layout::InterruptIn>()?.unique,
             },
             Opcode::Init => init(at)?,
-            Opcode::GetAttr | Opcode::SetAttr | Opcode::StatX | Opcode::Access => {
-                attributes(opcode, at)?
-            }
+            Opcode::GetAttr => at.fixed::<layout::GetAttrIn>().map(|_| Self::GetAttr)?,
+            Opcode::StatX => at.fixed::<layout::StatxIn>().map(|_| Self::StatX)?,
+            Opcode::SetAttr => Self::SetAttr(setattr(&at.fixed()?)?),
+            Opcode::Access => Self::Access {
+                mask: at.fixed::<layout::AccessIn>()?.mask,
+            },
             Opcode::Symlink | Opcode::Mknod | Opcode::Mkdir => make(opcode, at)?,
             Opcode::Rename | Opcode::Rename2 | Opcode::Link => rename_or_link(opcode, at)?,
             Opcode::Open | Opcode::OpenDir | Opcode::Create | Opcode::TmpFile => open(opcode, at)?,
             Opcode::Read | Opcode::ReadDir | Opcode::ReadDirPlus => read(opcode, at)?,
             Opcode::Write => write(at)?,
-            Opcode::Release | Opcode::ReleaseDir => release(opcode, at)?,
-            Opcode::Fsync | Opcode::FsyncDir | Opcode::Flush => sync(opcode, at)?,
+            Opcode::Release | Opcode::ReleaseDir => release(at)?,
+            Opcode::Fsync | Opcode::FsyncDir => fsync(at)?,
+            Opcode::Flush => flush(at)?,
             Opcode::SetXattr | Opcode::GetXattr | Opcode::ListXattr | Opcode::RemoveXattr => {
                 xattr(opcode, at, dialect)?
             }
             Opcode::GetLk | Opcode::SetLk | Opcode::SetLkW => lock(opcode, at)?,
-            Opcode::Bmap | Opcode::Ioctl | Opcode::Poll => device(opcode, at)?,
+            Opcode::Ioctl => ioctl(at)?,
+            Opcode::Bmap | Opcode::Poll => Self::Unknown,
             Opcode::Fallocate | Opcode::Lseek | Opcode::CopyFileRange | Opcode::CopyFileRange64 => {
                 range(opcode, at)?
             }
@@ -204,29 +210,6 @@ fn init<'a>(at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
         max_readahead: raw.max_readahead,
         flags: InitFlags::from_bits_retain(flags),
     }))
-}
-
-fn attributes<'a>(opcode: Opcode, at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
-    Ok(match opcode {
-        Opcode::GetAttr => {
-            let raw = at.fixed::<layout::GetAttrIn>()?;
-            Request::GetAttr {
-                fh: given(raw.flags, bit::GETATTR_FH, raw.fh),
-            }
-        }
-        Opcode::StatX => {
-            let raw = at.fixed::<layout::StatxIn>()?;
-            Request::StatX {
-                fh: given(raw.getattr_flags, bit::GETATTR_FH, raw.fh),
-                flags: raw.sx_flags,
-                mask: raw.sx_mask,
-            }
-        }
-        Opcode::Access => Request::Access {
-            mask: at.fixed::<layout::AccessIn>()?.mask,
-        },
-        _ => Request::SetAttr(setattr(&at.fixed()?)?),
-    })
 }
 
 fn setattr(raw: &layout::SetAttrIn) -> Result<SetAttrRequest, Malformed> {
@@ -264,7 +247,6 @@ fn setattr(raw: &layout::SetAttrIn) -> Result<SetAttrRequest, Malformed> {
     Ok(SetAttrRequest {
         set,
         fh: given(raw.valid, bit::FATTR_FH, raw.fh),
-        lock_owner: given(raw.valid, bit::FATTR_LOCKOWNER, raw.lock_owner),
         kill_suidgid: raw.valid & bit::FATTR_KILL_SUIDGID != 0,
     })
 }
@@ -361,12 +343,11 @@ fn read<'a>(opcode: Opcode, at: &mut Cursor<'a>) -> Result<Request<'a>, Malforme
         offset: raw.offset,
         size: raw.size,
         flags: raw.flags.cast_signed(),
-        lock_owner: given(raw.read_flags, bit::READ_LOCKOWNER, raw.lock_owner),
     };
+    let plus = opcode == Opcode::ReadDirPlus;
     Ok(match opcode {
         Opcode::Read => Request::Read(read),
-        Opcode::ReadDir => Request::ReadDir(read),
-        _ => Request::ReadDirPlus(read),
+        _ => Request::ReadDir { read, plus },
     })
 }
 
@@ -379,44 +360,31 @@ fn write<'a>(at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
         flags: raw.flags.cast_signed(),
         from_cache: raw.write_flags & bit::WRITE_CACHE != 0,
         kill_suidgid: raw.write_flags & bit::WRITE_KILL_SUIDGID != 0,
-        lock_owner: given(raw.write_flags, bit::WRITE_LOCKOWNER, raw.lock_owner),
     }))
 }
 
-fn release<'a>(opcode: Opcode, at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
+fn release<'a>(at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
     let raw = at.fixed::<layout::ReleaseIn>()?;
-    let release = ReleaseRequest {
+    Ok(Request::Release(ReleaseRequest {
         fh: raw.fh,
-        flags: raw.flags.cast_signed(),
-        flush: raw.release_flags & bit::RELEASE_FLUSH != 0,
         flock_unlock: raw.release_flags & bit::RELEASE_FLOCK_UNLOCK != 0,
         lock_owner: raw.lock_owner,
-    };
-    Ok(match opcode {
-        Opcode::Release => Request::Release(release),
-        _ => Request::ReleaseDir(release),
+    }))
+}
+
+fn flush<'a>(at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
+    let raw = at.fixed::<layout::FlushIn>()?;
+    Ok(Request::Flush {
+        fh: raw.fh,
+        lock_owner: raw.lock_owner,
     })
 }
 
-fn sync<'a>(opcode: Opcode, at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
-    if opcode == Opcode::Flush {
-        let raw = at.fixed::<layout::FlushIn>()?;
-        return Ok(Request::Flush {
-            fh: raw.fh,
-            lock_owner: raw.lock_owner,
-        });
-    }
+fn fsync<'a>(at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
     let raw = at.fixed::<layout::FsyncIn>()?;
-    let data_only = raw.fsync_flags & bit::FSYNC_FDATASYNC != 0;
-    Ok(match opcode {
-        Opcode::Fsync => Request::Fsync {
-            fh: raw.fh,
-            data_only,
-        },
-        _ => Request::FsyncDir {
-            fh: raw.fh,
-            data_only,
-        },
+    Ok(Request::Fsync {
+        fh: raw.fh,
+        data_only: raw.fsync_flags & bit::FSYNC_FDATASYNC != 0,
     })
 }
 
@@ -427,23 +395,19 @@ fn xattr<'a>(
 ) -> Result<Request<'a>, Malformed> {
     Ok(match opcode {
         Opcode::SetXattr => {
-            // Both forms start alike; over io_uring they share one area.
+            // Both forms start alike; with io_uring they share one area.
             let (short, more) = if dialect.setxattr_ext {
-                let long = at.fixed::<[u8; 16]>()?;
-                let (short, rest) = layout::SetXattrShort::read_from_prefix(&long)
-                    .map_err(|_| Malformed::new("structure is cut off"))?;
-                let (more, _) = layout::SetXattrExt::read_from_prefix(rest)
-                    .map_err(|_| Malformed::new("structure is cut off"))?;
-                (short, more.setxattr_flags)
+                let long = at.fixed::<layout::SetXattrIn>()?;
+                (long.short, long.setxattr_flags)
             } else {
                 (at.fixed::<layout::SetXattrShort>()?, 0)
             };
-            Request::SetXattr {
+            Request::SetXattr(SetXattrRequest {
                 name: at.name()?,
                 value: at.data(short.size)?,
                 flags: short.flags,
                 kill_sgid: more & bit::SETXATTR_ACL_KILL_SGID != 0,
-            }
+            })
         }
         Opcode::GetXattr => {
             let size = at.fixed::<layout::GetXattrIn>()?.size;
@@ -486,35 +450,13 @@ fn lock<'a>(opcode: Opcode, at: &mut Cursor<'a>) -> Result<Request<'a>, Malforme
     })
 }
 
-fn device<'a>(opcode: Opcode, at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
-    Ok(match opcode {
-        Opcode::Bmap => {
-            let raw = at.fixed::<layout::BmapIn>()?;
-            Request::Bmap {
-                block: raw.block,
-                block_size: raw.blocksize,
-            }
-        }
-        Opcode::Ioctl => {
-            let raw = at.fixed::<layout::IoctlIn>()?;
-            Request::Ioctl {
-                fh: raw.fh,
-                flags: raw.flags,
-                command: raw.cmd,
-                argument: raw.arg,
-                input: at.data(raw.in_size)?,
-                out_size: raw.out_size,
-            }
-        }
-        _ => {
-            let raw = at.fixed::<layout::PollIn>()?;
-            Request::Poll {
-                fh: raw.fh,
-                kh: raw.kh,
-                flags: raw.flags,
-                events: raw.events,
-            }
-        }
+fn ioctl<'a>(at: &mut Cursor<'a>) -> Result<Request<'a>, Malformed> {
+    let raw = at.fixed::<layout::IoctlIn>()?;
+    Ok(Request::Ioctl {
+        fh: raw.fh,
+        command: raw.cmd,
+        input: at.data(raw.in_size)?,
+        out_size: raw.out_size,
     })
 }
 
@@ -539,15 +481,20 @@ fn range<'a>(opcode: Opcode, at: &mut Cursor<'a>) -> Result<Request<'a>, Malform
         }
         _ => {
             let raw = at.fixed::<layout::CopyFileRangeIn>()?;
+            let wide = opcode == Opcode::CopyFileRange64;
             Request::CopyFileRange(CopyRequest {
                 fh_in: raw.fh_in,
                 offset_in: raw.off_in,
                 ino_out: Ino(raw.nodeid_out),
                 fh_out: raw.fh_out,
                 offset_out: raw.off_out,
-                len: raw.len,
+                len: if wide {
+                    raw.len
+                } else {
+                    raw.len.min(NARROW_COPY_MAX)
+                },
                 flags: raw.flags,
-                wide: opcode == Opcode::CopyFileRange64,
+                wide,
             })
         }
     })

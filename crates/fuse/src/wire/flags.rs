@@ -100,8 +100,6 @@ bitflags! {
 
 /// Bits of single requests.
 pub(crate) mod bit {
-    pub(crate) const GETATTR_FH: u32 = 1;
-
     pub(crate) const FATTR_MODE: u32 = 1;
     pub(crate) const FATTR_UID: u32 = 1 << 1;
     pub(crate) const FATTR_GID: u32 = 1 << 2;
@@ -111,37 +109,24 @@ pub(crate) mod bit {
     pub(crate) const FATTR_FH: u32 = 1 << 6;
     pub(crate) const FATTR_ATIME_NOW: u32 = 1 << 7;
     pub(crate) const FATTR_MTIME_NOW: u32 = 1 << 8;
-    pub(crate) const FATTR_LOCKOWNER: u32 = 1 << 9;
     pub(crate) const FATTR_CTIME: u32 = 1 << 10;
     pub(crate) const FATTR_KILL_SUIDGID: u32 = 1 << 11;
 
     pub(crate) const OPEN_KILL_SUIDGID: u32 = 1;
-    pub(crate) const READ_LOCKOWNER: u32 = 1 << 1;
     pub(crate) const WRITE_CACHE: u32 = 1;
-    pub(crate) const WRITE_LOCKOWNER: u32 = 1 << 1;
     pub(crate) const WRITE_KILL_SUIDGID: u32 = 1 << 2;
-    pub(crate) const RELEASE_FLUSH: u32 = 1;
     pub(crate) const RELEASE_FLOCK_UNLOCK: u32 = 1 << 1;
     pub(crate) const FSYNC_FDATASYNC: u32 = 1;
     pub(crate) const LK_FLOCK: u32 = 1;
     pub(crate) const SETXATTR_ACL_KILL_SGID: u32 = 1;
-    /// Set in the unique number of an INTERRUPT.
-    #[expect(
-        dead_code,
-        reason = "part of the ABI; interrupts here are matched by their body"
-    )]
-    pub(crate) const INTERRUPT_UNIQUE: u64 = 1;
 
     /// Extension: groups. Smaller numbers are counts of security contexts.
     pub(crate) const EXT_GROUPS: u32 = 32;
-    pub(crate) const EXT_SECCTX_MAX: u32 = 31;
 
     pub(crate) const NOTIFY_INVAL_INODE: i32 = 2;
     pub(crate) const NOTIFY_INVAL_ENTRY: i32 = 3;
-    pub(crate) const NOTIFY_DELETE: i32 = 6;
     pub(crate) const NOTIFY_INC_EPOCH: i32 = 8;
     pub(crate) const NOTIFY_PRUNE: i32 = 9;
-    pub(crate) const ENTRY_EXPIRE_ONLY: u32 = 1;
 
     pub(crate) const RING_REGISTER: u32 = 1;
     pub(crate) const RING_COMMIT_AND_FETCH: u32 = 2;

@@ -1,7 +1,7 @@
 //! The structures of the FUSE ABI, byte for byte, as the kernel sends and expects them.
 //!
-//! Numbers are in the machine's own byte order, as the ABI wants. Fields that this side never
-//! looks at are kept, because they fix the size.
+//! Numbers are in the machine's byte order, as the ABI defines. Unused fields are kept for the
+//! size.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -66,8 +66,8 @@ layouts! {
     FsyncIn(16) { fh: u64, fsync_flags: u32, padding: u32 }
     /// The form without SETXATTR_EXT.
     SetXattrShort(8) { size: u32, flags: u32 }
-    /// What SETXATTR_EXT adds.
-    SetXattrExt(8) { setxattr_flags: u32, padding: u32 }
+    /// The form with SETXATTR_EXT.
+    SetXattrIn(16) { short: SetXattrShort, setxattr_flags: u32, padding: u32 }
     GetXattrIn(8) { size: u32, padding: u32 }
     LkIn(48) {
         fh: u64, owner: u64, start: u64, end: u64, kind: u32, pid: u32, lk_flags: u32,
@@ -75,9 +75,7 @@ layouts! {
     }
     AccessIn(8) { mask: u32, padding: u32 }
     InterruptIn(8) { unique: u64 }
-    BmapIn(16) { block: u64, blocksize: u32, padding: u32 }
     IoctlIn(32) { fh: u64, flags: u32, cmd: u32, arg: u64, in_size: u32, out_size: u32 }
-    PollIn(24) { fh: u64, kh: u64, flags: u32, events: u32 }
     FallocateIn(32) { fh: u64, offset: u64, length: u64, mode: u32, padding: u32 }
     LseekIn(24) { fh: u64, offset: u64, whence: u32, padding: u32 }
     CopyFileRangeIn(56) {
@@ -87,7 +85,6 @@ layouts! {
     StatxIn(24) { getattr_flags: u32, reserved: u32, fh: u64, sx_flags: u32, sx_mask: u32 }
 
     ExtHeader(8) { size: u32, kind: u32 }
-    SecCtx(8) { size: u32, padding: u32 }
 
     AttrOutBody(88) {
         ino: u64, size: u64, blocks: u64, atime: u64, mtime: u64, ctime: u64, atime_nsec: u32,
@@ -101,18 +98,12 @@ layouts! {
     AttrOut(104) { attr_valid: u64, attr_valid_nsec: u32, dummy: u32, attr: AttrOutBody }
     OpenOut(16) { fh: u64, open_flags: u32, backing_id: i32 }
     CreateOut(144) { entry: EntryOut, open: OpenOut }
-    WriteOut(8) { size: u32, padding: u32 }
-    CopyFileRangeOut(8) { bytes_copied: u64 }
     StatfsOut(80) {
         blocks: u64, bfree: u64, bavail: u64, files: u64, ffree: u64, bsize: u32, namelen: u32,
         frsize: u32, padding: u32, spare: [u32; 6],
     }
-    GetXattrOut(8) { size: u32, padding: u32 }
     LkOut(24) { start: u64, end: u64, kind: u32, pid: u32 }
-    BmapOut(8) { block: u64 }
     IoctlOut(16) { result: i32, flags: u32, in_iovs: u32, out_iovs: u32 }
-    PollOut(8) { revents: u32, padding: u32 }
-    LseekOut(8) { offset: u64 }
     SxTime(16) { sec: i64, nsec: u32, reserved: i32 }
     Statx(256) {
         mask: u32, blksize: u32, attributes: u64, nlink: u32, uid: u32, gid: u32, mode: u16,
@@ -129,7 +120,6 @@ layouts! {
 
     NotifyInvalInode(24) { ino: u64, off: i64, len: i64 }
     NotifyInvalEntry(16) { parent: u64, namelen: u32, flags: u32 }
-    NotifyDelete(24) { parent: u64, child: u64, namelen: u32, padding: u32 }
     NotifyPrune(16) { count: u32, padding: u32, spare: u64 }
 
     /// The end of the 288-byte header area of a ring entry, behind two areas of 128 bytes.

@@ -4,46 +4,20 @@ use super::{
     layout,
     reply::{Validities, put},
 };
-use holdfast_types::{Attr, FileType, Ino};
+use holdfast_types::{Attr, FileType, Ino, is_special};
+use zerocopy::IntoBytes;
 
-/// Takes the entries of a READDIR reply until it is full.
+/// Takes the entries of a READDIR or READDIRPLUS reply until it is full.
 #[derive(Debug)]
 pub struct DirSink<'a> {
     out: &'a mut [u8],
     len: usize,
+    /// Of READDIRPLUS.
+    validities: Option<&'a Validities>,
 }
 
 impl<'a> DirSink<'a> {
-    pub(crate) fn new(out: &'a mut [u8]) -> Self {
-        Self { out, len: 0 }
-    }
-
-    /// Adds an entry; `false` if it does not fit any more (it is not added then).
-    ///
-    /// `cookie` is where a later READDIR goes on behind this entry.
-    #[must_use]
-    pub fn push(&mut self, name: &[u8], ino: Ino, kind: FileType, cookie: u64) -> bool {
-        let free = &mut self.out[self.len..];
-        let added = put_dirent(free, name, ino, kind, cookie);
-        self.len += added;
-        added != 0
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-}
-
-/// Takes the entries of a READDIRPLUS reply until it is full.
-#[derive(Debug)]
-pub struct DirPlusSink<'a> {
-    out: &'a mut [u8],
-    len: usize,
-    validities: &'a Validities,
-}
-
-impl<'a> DirPlusSink<'a> {
-    pub(crate) fn new(out: &'a mut [u8], validities: &'a Validities) -> Self {
+    pub(crate) fn new(out: &'a mut [u8], validities: Option<&'a Validities>) -> Self {
         Self {
             out,
             len: 0,
@@ -51,32 +25,33 @@ impl<'a> DirPlusSink<'a> {
         }
     }
 
-    /// Adds an entry; `false` if it does not fit any more (it is not added then).
+    /// Does the kernel want attributes (READDIRPLUS)?
+    #[must_use]
+    pub fn takes_attributes(&self) -> bool {
+        self.validities.is_some()
+    }
+
+    /// Adds an entry without attributes; `false` if it does not fit (it is not added then).
     ///
-    /// An entry that was added gives the kernel one reference to the inode, as LOOKUP does,
-    /// unless it is `.` or `..`.
+    /// `cookie` is the position behind this entry, for a later request. The kernel looks the inode
+    /// up when it is needed, which also reports an error of it. It is given no reference.
     #[must_use]
-    pub fn push(&mut self, name: &[u8], attr: &Attr, cookie: u64) -> bool {
-        self.push_heard(name, attr, cookie, false)
-    }
-
-    /// The same of an inode that may be [heard of](crate::Operations::is_heard).
-    #[must_use]
-    pub fn push_heard(&mut self, name: &[u8], attr: &Attr, cookie: u64, is_heard: bool) -> bool {
-        if name == b"." || name == b".." {
-            return self.push_name(name, attr.ino, attr.kind, cookie);
-        }
-        let entry = self.validities.of(|| is_heard).entry(attr);
-        self.put(name, (attr.ino, attr.kind), cookie, &entry)
-    }
-
-    /// Adds an entry without attributes: the kernel keeps the listing's number and type, and asks
-    /// for the inode when somebody needs it (where it learns why that cannot be read). It gives the
-    /// kernel no reference.
-    #[must_use]
-    pub fn push_name(&mut self, name: &[u8], ino: Ino, kind: FileType, cookie: u64) -> bool {
-        // Node id 0 says so.
+    pub fn push(&mut self, name: &[u8], ino: Ino, kind: FileType, cookie: u64) -> bool {
+        // Node id 0: no attributes.
         self.put(name, (ino, kind), cookie, &layout::EntryOut::default())
+    }
+
+    /// The same with attributes. `is_notified` as
+    /// [`Operations::is_notified`](crate::Operations::is_notified).
+    ///
+    /// In a reply that [takes attributes](Self::takes_attributes) an added entry gives the kernel
+    /// one reference to the inode, as LOOKUP does, unless it is `.` or `..`.
+    #[must_use]
+    pub fn push_plus(&mut self, name: &[u8], attr: &Attr, cookie: u64, is_notified: bool) -> bool {
+        let validities = self.validities.filter(|_| !is_special(name));
+        let entry = validities.map(|it| it.of(|| is_notified).entry(attr));
+        let entry = entry.unwrap_or_default();
+        self.put(name, (attr.ino, attr.kind), cookie, &entry)
     }
 
     fn put(
@@ -86,18 +61,17 @@ impl<'a> DirPlusSink<'a> {
         cookie: u64,
         entry: &layout::EntryOut,
     ) -> bool {
+        let entry = self.validities.map_or(&[][..], |_| entry.as_bytes());
         let free = &mut self.out[self.len..];
-        let size = size_of::<layout::EntryOut>();
-        let Some((front, behind)) = free.split_at_mut_checked(size) else {
+        let Some((front, behind)) = free.split_at_mut_checked(entry.len()) else {
             return false;
         };
         let added = put_dirent(behind, name, ino, kind, cookie);
-        if added == 0 {
-            return false;
+        if added != 0 {
+            front.copy_from_slice(entry);
+            self.len += entry.len() + added;
         }
-        put(front, entry);
-        self.len += size + added;
-        true
+        added != 0
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -105,7 +79,7 @@ impl<'a> DirPlusSink<'a> {
     }
 }
 
-/// Writes one record, padded to 8 bytes; gives its length, or 0 if it does not fit.
+/// Writes one record, padded to 8 bytes; returns its length, or 0 if it does not fit.
 fn put_dirent(out: &mut [u8], name: &[u8], ino: Ino, kind: FileType, cookie: u64) -> usize {
     let head = size_of::<layout::Dirent>();
     let used = head + name.len();
@@ -132,7 +106,7 @@ mod tests {
     #[test]
     fn an_entry_that_does_not_fit_is_left_out() {
         let mut out = [0xff; 64];
-        let mut sink = DirSink::new(&mut out);
+        let mut sink = DirSink::new(&mut out, None);
         assert!(sink.push(b"name", Ino(5), FileType::Regular, 9));
         assert_eq!(sink.len(), 32);
         assert!(!sink.push(b"a name of 9+", Ino(6), FileType::Regular, 10));

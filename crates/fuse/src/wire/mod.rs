@@ -1,4 +1,4 @@
-//! The FUSE protocol: what the kernel says and what it wants to hear.
+//! The FUSE protocol: requests and replies.
 //!
 //! ABI 7.45 (Linux 6.18), understood down to 7.31. Decoding is total: any bytes give a
 //! [`Request`] or a [`Malformed`], never a panic, and never allocate.
@@ -18,11 +18,11 @@ mod tests;
 pub use decode::{Body, Dialect};
 pub use extension::Extensions;
 pub use flags::{InitFlags, OpenReply};
-pub use listing::{DirPlusSink, DirSink};
+pub use listing::DirSink;
 pub use opcode::Opcode;
 pub use request::{
     CopyRequest, CreateRequest, Forgets, Header, InitRequest, LockRequest, LockType, OpenRequest,
-    ReadRequest, ReleaseRequest, Request, SetAttrRequest, WriteRequest,
+    ReadRequest, ReleaseRequest, Request, SetAttrRequest, SetXattrRequest, WriteRequest,
 };
 
 /// Major version of the ABI.
@@ -31,10 +31,10 @@ pub const ABI_MAJOR: u32 = 7;
 pub const ABI_MINOR: u32 = 45;
 /// Oldest minor version that this side speaks (Linux 5.4).
 pub const ABI_MINOR_MIN: u32 = 31;
-/// From which on a kernel can be told that all names may have changed (Linux 6.16).
+/// The minor version from which all names can be expired at once (Linux 6.16).
 pub(crate) const MINOR_WITH_EPOCHS: u32 = 44;
 
-/// A request whose bytes contradict themselves.
+/// A request with inconsistent bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed request: {what}")]
 pub struct Malformed {

@@ -5,45 +5,22 @@ use holdfast_types::{Attr, FileType, S_ISGID, S_ISUID, StatFs, Time};
 use std::time::Duration;
 use zerocopy::{Immutable, IntoBytes};
 
-/// How long the kernel may believe something: seconds and nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Validity {
-    secs: u64,
-    nanos: u32,
-}
+/// 68 years, which overflow in no kernel.
+const FOREVER: Duration = Duration::from_secs(i32::MAX as u64);
 
-impl Validity {
-    /// Seconds at which every kernel's arithmetic still is far from its end (68 years).
-    const FOREVER: u64 = i32::MAX as u64;
-    const NONE: Self = Self { secs: 0, nanos: 0 };
-
-    pub(crate) fn new(duration: Duration) -> Self {
-        if duration.as_secs() >= Self::FOREVER {
-            return Self {
-                secs: Self::FOREVER,
-                nanos: 0,
-            };
-        }
-        Self {
-            secs: duration.as_secs(),
-            nanos: duration.subsec_nanos(),
-        }
-    }
-}
-
-/// What the session adds to attributes.
+/// How long the kernel may cache what, and the block size, which the session adds to attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Validities {
-    pub(crate) entry: Validity,
-    pub(crate) attr: Validity,
-    pub(crate) negative: Validity,
-    /// All three where changes are told, if that makes a difference.
-    pub(crate) heard: Option<Validity>,
-    /// Preferred size of I/O in bytes, told as `st_blksize`.
+    pub(crate) entry: Duration,
+    pub(crate) attr: Duration,
+    pub(crate) negative: Duration,
+    /// All three for what the kernel is notified of, if that differs.
+    pub(crate) notified: Option<Duration>,
+    /// Preferred size of I/O in bytes (`st_blksize`).
     pub(crate) block_size: u32,
 }
 
-/// Copies `value` to the front of `out`; gives its length.
+/// Copies `value` to the front of `out`; returns its length.
 ///
 /// `out` is a transport's reply area, which is larger than any structure.
 pub(crate) fn put<T: IntoBytes + Immutable>(out: &mut [u8], value: &T) -> usize {
@@ -53,35 +30,47 @@ pub(crate) fn put<T: IntoBytes + Immutable>(out: &mut [u8], value: &T) -> usize 
 }
 
 impl Validities {
-    /// Those of an answer of which changes are told, as the closure says; it is not asked where that makes no difference.
-    pub(crate) fn of(&self, is_heard: impl FnOnce() -> bool) -> Self {
-        match self.heard {
-            Some(heard) if is_heard() => Self {
-                entry: heard,
-                attr: heard,
-                negative: heard,
+    /// With no validity above [`FOREVER`].
+    pub(crate) fn limited(self) -> Self {
+        Self {
+            entry: self.entry.min(FOREVER),
+            attr: self.attr.min(FOREVER),
+            negative: self.negative.min(FOREVER),
+            notified: self.notified.map(|validity| validity.min(FOREVER)),
+            ..self
+        }
+    }
+
+    /// Those of an answer; `is_notified`: is the kernel notified of its changes? It is not called
+    /// where that makes no difference.
+    pub(crate) fn of(&self, is_notified: impl FnOnce() -> bool) -> Self {
+        match self.notified {
+            Some(notified) if is_notified() => Self {
+                entry: notified,
+                attr: notified,
+                negative: notified,
                 ..*self
             },
             _ => *self,
         }
     }
 
-    /// How long these attributes may be believed.
+    /// How long these attributes may be cached.
     ///
-    /// Not at all where they lend an identity: a change of content takes the set-id bits away here, of which
-    /// no reply to WRITE, FALLOCATE, COPY_FILE_RANGE or OPEN tells the kernel. It would run the new content
-    /// under the old mode. So it asks before it lets anybody run such a file.
-    fn attr_validity(&self, attr: &Attr) -> Validity {
+    /// Not at all with set-id bits. A change of content clears these bits here, but no reply to
+    /// WRITE, FALLOCATE, COPY_FILE_RANGE or OPEN says so. The kernel would run the new content with
+    /// the old mode. Without a validity it asks before each execution.
+    fn attr_validity(&self, attr: &Attr) -> Duration {
         if attr.kind == FileType::Regular && attr.perm & (S_ISUID | S_ISGID) != 0 {
-            return Validity::NONE;
+            return Duration::ZERO;
         }
         self.attr
     }
 
-    /// The same, with attributes that are not to be believed.
+    /// The same, with attributes that must not be cached.
     pub(crate) fn without_attributes(self) -> Self {
         Self {
-            attr: Validity::NONE,
+            attr: Duration::ZERO,
             ..self
         }
     }
@@ -112,33 +101,33 @@ impl Validities {
         layout::EntryOut {
             nodeid: attr.ino.0,
             generation: 0,
-            entry_valid: self.entry.secs,
-            attr_valid: valid.secs,
-            entry_valid_nsec: self.entry.nanos,
-            attr_valid_nsec: valid.nanos,
+            entry_valid: self.entry.as_secs(),
+            attr_valid: valid.as_secs(),
+            entry_valid_nsec: self.entry.subsec_nanos(),
+            attr_valid_nsec: valid.subsec_nanos(),
             attr: self.body(attr),
         }
     }
 
-    /// "There is no such name", to be remembered.
+    /// "There is no such name", to be cached.
     pub(crate) fn negative(&self) -> layout::EntryOut {
         layout::EntryOut {
-            entry_valid: self.negative.secs,
-            entry_valid_nsec: self.negative.nanos,
+            entry_valid: self.negative.as_secs(),
+            entry_valid_nsec: self.negative.subsec_nanos(),
             ..Default::default()
         }
     }
 
-    /// Should the absence of names be remembered at all?
+    /// Is the absence of names cached?
     pub(crate) fn remembers_absence(&self) -> bool {
-        self.negative != Validity::NONE
+        self.negative != Duration::ZERO
     }
 
     pub(crate) fn attr(&self, attr: &Attr) -> layout::AttrOut {
         let valid = self.attr_validity(attr);
         layout::AttrOut {
-            attr_valid: valid.secs,
-            attr_valid_nsec: valid.nanos,
+            attr_valid: valid.as_secs(),
+            attr_valid_nsec: valid.subsec_nanos(),
             dummy: 0,
             attr: self.body(attr),
         }
@@ -166,8 +155,8 @@ impl Validities {
         };
         let valid = self.attr_validity(attr);
         layout::StatxOut {
-            attr_valid: valid.secs,
-            attr_valid_nsec: valid.nanos,
+            attr_valid: valid.as_secs(),
+            attr_valid_nsec: valid.subsec_nanos(),
             stat,
             ..Default::default()
         }
@@ -202,15 +191,16 @@ mod tests {
 
     #[test]
     fn an_infinite_validity_stays_within_what_kernels_count() {
-        let forever = Validity::new(Duration::MAX);
-        assert_eq!(
-            forever,
-            Validity {
-                secs: i32::MAX as u64,
-                nanos: 0
-            }
-        );
-        let short = Validity::new(Duration::new(3, 5));
-        assert_eq!(short, Validity { secs: 3, nanos: 5 });
+        let validities = Validities {
+            entry: Duration::MAX,
+            attr: Duration::new(3, 5),
+            negative: Duration::ZERO,
+            notified: Some(Duration::MAX),
+            block_size: 4096,
+        };
+        let limited = validities.limited();
+        assert_eq!(limited.entry.as_secs(), i32::MAX as u64);
+        assert_eq!(limited.attr, Duration::new(3, 5));
+        assert_eq!(limited.notified, Some(limited.entry));
     }
 }

@@ -3,12 +3,12 @@
 use super::{Extensions, InitFlags};
 use holdfast_types::{Ino, SetAttr};
 
-/// What stands in front of every request.
+/// The header of every request.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
-    /// The operation's number, which this side may not know.
+    /// The operation's number, perhaps unknown here.
     pub opcode: u32,
-    /// Names the request in its reply and in interrupts.
+    /// Identifies the request in its reply and in interrupts.
     pub unique: u64,
     /// The inode it is about.
     pub ino: Ino,
@@ -32,27 +32,17 @@ pub enum Request<'a> {
         /// The name.
         name: &'a [u8],
     },
-    /// Give references of one inode back (no reply).
+    /// Return references of one inode (no reply).
     Forget {
         /// How many.
         count: u64,
     },
-    /// Give references of several inodes back (no reply).
+    /// Return references of several inodes (no reply).
     BatchForget(Forgets<'a>),
     /// Tell attributes.
-    GetAttr {
-        /// Through this open file.
-        fh: Option<u64>,
-    },
+    GetAttr,
     /// Tell attributes, statx(2) form.
-    StatX {
-        /// Through this open file.
-        fh: Option<u64>,
-        /// `AT_STATX_*` flags.
-        flags: u32,
-        /// `STATX_*` fields wanted.
-        mask: u32,
-    },
+    StatX,
     /// Change attributes.
     SetAttr(SetAttrRequest),
     /// Tell a symbolic link's target.
@@ -128,45 +118,30 @@ pub enum Request<'a> {
     TmpFile(CreateRequest<'a>),
     /// Read from a file.
     Read(ReadRequest),
-    /// List a directory; the offset is a cookie.
-    ReadDir(ReadRequest),
-    /// List a directory with attributes; every entry told takes a reference.
-    ReadDirPlus(ReadRequest),
+    /// List a directory.
+    ReadDir {
+        /// The offset is a cookie.
+        read: ReadRequest,
+        /// With attributes; each entry that has them takes a reference.
+        plus: bool,
+    },
     /// Write to a file.
     Write(WriteRequest<'a>),
     /// Tell the file system's space.
     StatFs,
-    /// The last reference to an open file is gone.
+    /// The last reference to an open file or directory is gone.
     Release(ReleaseRequest),
-    /// The last reference to an open directory is gone.
-    ReleaseDir(ReleaseRequest),
-    /// Make a file durable.
+    /// Make a file or directory durable.
     Fsync {
         /// The open file.
         fh: u64,
-        /// Only what is needed to read the data back.
-        data_only: bool,
-    },
-    /// Make a directory durable.
-    FsyncDir {
-        /// The open directory.
-        fh: u64,
-        /// Only what is needed to read the names back.
+        /// Only what is needed to read the data or names back.
         data_only: bool,
     },
     /// Make everything durable.
     SyncFs,
     /// Set an extended attribute.
-    SetXattr {
-        /// Its name.
-        name: &'a [u8],
-        /// Its value.
-        value: &'a [u8],
-        /// Flags of setxattr(2).
-        flags: u32,
-        /// An access ACL that must clear the set-group-id bit.
-        kill_sgid: bool,
-    },
+    SetXattr(SetXattrRequest<'a>),
     /// Read an extended attribute.
     GetXattr {
         /// Its name.
@@ -188,7 +163,7 @@ pub enum Request<'a> {
     Flush {
         /// The open file.
         fh: u64,
-        /// Owner of POSIX locks whose locks on the file go.
+        /// Owner of POSIX locks on the file, which are released.
         lock_owner: u64,
     },
     /// The first request.
@@ -209,40 +184,18 @@ pub enum Request<'a> {
         /// The other request.
         unique: u64,
     },
-    /// Where on the device is a block of the file?
-    Bmap {
-        /// Block of the file.
-        block: u64,
-        /// Size of a block in bytes.
-        block_size: u32,
-    },
     /// The last request.
     Destroy,
     /// ioctl(2).
     Ioctl {
         /// The open file.
         fh: u64,
-        /// Flags of the protocol.
-        flags: u32,
         /// The command.
         command: u32,
-        /// Its argument.
-        argument: u64,
         /// What the argument points to.
         input: &'a [u8],
         /// Room for the answer.
         out_size: u32,
-    },
-    /// poll(2).
-    Poll {
-        /// The open file.
-        fh: u64,
-        /// Names the poll in a later notification.
-        kh: u64,
-        /// Flags of the protocol.
-        flags: u32,
-        /// Events waited for.
-        events: u32,
     },
     /// fallocate(2).
     Fallocate {
@@ -268,11 +221,9 @@ pub enum Request<'a> {
     CopyFileRange(CopyRequest),
     /// The kernel answers a notification that asked for data (none here does).
     NotifyReply,
-    /// An operation of another ABI.
-    Unknown {
-        /// Its number.
-        opcode: u32,
-    },
+    /// An operation of another ABI, or one that is never served: BMAP, which is for block devices,
+    /// and POLL, which is for files that are not always ready.
+    Unknown,
 }
 
 /// INIT as the kernel sends it.
@@ -295,8 +246,6 @@ pub struct SetAttrRequest {
     pub set: SetAttr,
     /// Through this open file.
     pub fh: Option<u64>,
-    /// Owner of POSIX locks, for mandatory locks.
-    pub lock_owner: Option<u64>,
     /// The caller may not keep set-id bits.
     pub kill_suidgid: bool,
 }
@@ -306,7 +255,7 @@ pub struct SetAttrRequest {
 pub struct OpenRequest {
     /// Flags of open(2).
     pub flags: i32,
-    /// A truncating open by a caller who may not keep set-id bits.
+    /// A truncating open; the caller may not keep set-id bits.
     pub kill_suidgid: bool,
 }
 
@@ -321,7 +270,7 @@ pub struct CreateRequest<'a> {
     pub umask: u32,
     /// Flags of open(2).
     pub flags: i32,
-    /// A truncating open by a caller who may not keep set-id bits.
+    /// A truncating open; the caller may not keep set-id bits.
     pub kill_suidgid: bool,
     /// What else came with it.
     pub extensions: Extensions<'a>,
@@ -338,8 +287,19 @@ pub struct ReadRequest {
     pub size: u32,
     /// Flags of the open file.
     pub flags: i32,
-    /// Owner of POSIX locks, for mandatory locks.
-    pub lock_owner: Option<u64>,
+}
+
+/// SETXATTR.
+#[derive(Clone, Copy, Debug)]
+pub struct SetXattrRequest<'a> {
+    /// The attribute's name.
+    pub name: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+    /// Flags of setxattr(2).
+    pub flags: u32,
+    /// An access ACL that must clear the set-group-id bit.
+    pub kill_sgid: bool,
 }
 
 /// WRITE.
@@ -357,8 +317,6 @@ pub struct WriteRequest<'a> {
     pub from_cache: bool,
     /// The caller may not keep set-id bits.
     pub kill_suidgid: bool,
-    /// Owner of POSIX locks, for mandatory locks.
-    pub lock_owner: Option<u64>,
 }
 
 /// RELEASE and RELEASEDIR.
@@ -366,11 +324,7 @@ pub struct WriteRequest<'a> {
 pub struct ReleaseRequest {
     /// The open file.
     pub fh: u64,
-    /// Flags of the open file.
-    pub flags: i32,
-    /// Flush too.
-    pub flush: bool,
-    /// Give the open file's flock(2) lock back.
+    /// Release the open file's flock(2) lock.
     pub flock_unlock: bool,
     /// Owner of locks.
     pub lock_owner: u64,
@@ -423,7 +377,7 @@ pub struct CopyRequest {
     pub len: u64,
     /// Flags of copy_file_range(2).
     pub flags: u64,
-    /// The form whose reply counts in 64 bits.
+    /// The form with a reply of 64 bits.
     pub wide: bool,
 }
 
@@ -435,7 +389,7 @@ pub struct Forgets<'a> {
 }
 
 impl Forgets<'_> {
-    /// Inodes and the number of references given back.
+    /// Inodes, each with the number of returned references.
     pub fn iter(&self) -> impl Iterator<Item = (Ino, u64)> + '_ {
         use super::layout::ForgetOne;
         use zerocopy::FromBytes;

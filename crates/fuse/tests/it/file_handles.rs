@@ -1,12 +1,10 @@
 //! Files that are opened by a handle alone, as NFS servers and backup programs do.
 
-use crate::support;
-use holdfast_core::{FileSystem, MemoryLimits, Options};
-use holdfast_fuse::{TransportChoice, serve};
-use std::{fs, process::Command};
+use crate::support::{on_each_transport, python};
+use std::fs;
 
-/// Takes a handle of each path, has the kernel forget what nobody uses, and opens them again; then removes the last
-/// and expects its handle to be stale.
+/// Takes a handle of each path, has the kernel forget unused inodes, and opens the handles again.
+/// Then removes the last file and expects its handle to be stale.
 const SCRIPT: &str = r#"
 import ctypes, errno, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -45,20 +43,12 @@ if fd >= 0 or ctypes.get_errno() != errno.ESTALE:
 
 #[test]
 fn handles_open_files_that_the_kernel_has_forgotten_and_are_stale_when_they_are_gone() {
-    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
-        let Some(config) = support::config(transport) else {
-            continue;
-        };
-        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
-        let dir = tempfile::tempdir().unwrap();
-        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
-        fs::create_dir(dir.path().join("dir")).unwrap();
-        fs::write(dir.path().join("dir/file"), b"x").unwrap();
-        let mut python = Command::new("python3");
-        let output = python.args(["-c", SCRIPT]).arg(dir.path()).output();
-        let output = output.unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{transport:?}: {errors}");
-        support::unmount(&session);
-    }
+    on_each_transport(
+        |_| (),
+        |_, _, dir| {
+            fs::create_dir(dir.join("dir")).unwrap();
+            fs::write(dir.join("dir/file"), b"x").unwrap();
+            python(SCRIPT, dir);
+        },
+    );
 }

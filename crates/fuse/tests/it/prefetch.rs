@@ -1,9 +1,7 @@
 //! Prefetch by ioctl(2) on an open directory, as docs/prefetch.md tells programs to.
 
-use crate::support;
-use holdfast_core::{FileSystem, MemoryLimits, Options};
-use holdfast_fuse::{TransportChoice, serve};
-use std::{fs, process::Command};
+use crate::support::{on_each_transport, python};
+use std::fs;
 
 /// Goes over a directory of 10 files by 4, then asks for what is refused.
 const SCRIPT: &str = r#"
@@ -46,22 +44,14 @@ expect("without permission to search", ask(directory), "EACCES")
 
 #[test]
 fn a_program_prefetches_by_a_directory_that_it_has_open() {
-    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
-        let Some(config) = support::config(transport) else {
-            continue;
-        };
-        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
-        let dir = tempfile::tempdir().unwrap();
-        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
-        fs::create_dir(dir.path().join("dir")).unwrap();
-        for number in 0..10 {
-            fs::write(dir.path().join(format!("dir/{number}")), b"x").unwrap();
-        }
-        let mut python = Command::new("python3");
-        let output = python.args(["-c", SCRIPT]).arg(dir.path()).output();
-        let output = output.unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{transport:?}: {errors}");
-        support::unmount(&session);
-    }
+    on_each_transport(
+        |_| (),
+        |_, _, dir| {
+            fs::create_dir(dir.join("dir")).unwrap();
+            for number in 0..10 {
+                fs::write(dir.join(format!("dir/{number}")), b"x").unwrap();
+            }
+            python(SCRIPT, dir);
+        },
+    );
 }

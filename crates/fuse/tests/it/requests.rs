@@ -1,11 +1,11 @@
-//! Requests that a mount need not serve, and that nothing goes stale for want of them.
+//! Requests that the kernel must not send, and caches that must not be stale without them.
 
-use crate::support;
+use crate::support::on_each_transport;
 use holdfast_core::{
-    EventMask, FileSystem, MemoryLimits, Options,
+    EventMask, FileSystem,
     types::{Caller, Errno, FileType},
 };
-use holdfast_fuse::{Config, Session, TransportChoice, serve, wire::Opcode};
+use holdfast_fuse::{Session, wire::Opcode};
 use rustix::fs::{FlockOperation, XattrFlags, flock};
 use std::{
     fs::{self, File},
@@ -15,22 +15,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-/// Runs `test` on a mount of a new memory file system over each transport there is.
-fn on_each_transport(choose: impl Fn(&mut Config), test: impl Fn(&FileSystem, &Session, &Path)) {
-    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
-        let Some(mut config) = support::config(transport) else {
-            continue;
-        };
-        choose(&mut config);
-        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
-        let dir = tempfile::tempdir().unwrap();
-        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
-        test(&core, &session, dir.path());
-        support::unmount(&session);
-        assert_eq!(core.stats().open_files, 0);
-    }
-}
 
 fn count(session: &Session, opcodes: &[Opcode]) -> u64 {
     let totals = session.totals();
@@ -83,7 +67,8 @@ fn a_listing_is_asked_for_once_and_again_when_a_name_changed() {
     );
 }
 
-/// A tree of which the kernel has heard nothing: so many directories of 60 files, one hidden, and a directory each.
+/// A tree of which the kernel has heard nothing: so many directories of 60 files, one hidden, and a
+/// directory each.
 fn make_tree(core: &FileSystem, directories: usize) {
     let who = Caller::root();
     for n in 0..directories {
@@ -129,7 +114,8 @@ fn a_walk_over_names_brings_no_files_into_the_kernel_and_one_with_attributes_ask
             make_tree(core, 40);
             // What the kernel is told of the names would have it ask for them.
             session.notifier().flush();
-            // The file that was left without attributes to see, and none of the others; nor of directories.
+            // The file that was left without attributes to see, and none of the others; nor of
+            // directories.
             let mut named = Vec::new();
             walk(dir, false, &mut named);
             assert_eq!(named.len(), 40 * 62);
@@ -164,8 +150,8 @@ fn a_walk_over_names_brings_no_files_into_the_kernel_and_one_with_attributes_ask
             let mut seen = Vec::new();
             walk(dir, true, &mut seen);
             let asked = count(session, &[Opcode::Lookup, Opcode::GetAttr]);
-            // One for each directory that was on trial, the first and one in eight; and what a kernel that is short of
-            // memory meanwhile forgets.
+            // One for each directory that was on trial, the first and one in eight; and what a
+            // kernel that is short of memory meanwhile forgets.
             assert!(asked < 40 * 60 / 10, "{asked}: {:?}", session.totals());
             assert_eq!(seen.len(), 40 * 62);
         },
@@ -183,8 +169,8 @@ fn a_listing_under_way_that_loses_its_cache_goes_on_and_comes_to_an_end() {
                 File::create(sub.join(n.to_string())).unwrap();
             }
             assert_eq!(names(&sub).len(), 5000);
-            // From the cache, until a new name empties it; then from the middle, by a handle that never
-            // began. A name is added for each that is listed.
+            // From the cache, until a new name empties it; then from the middle, by a handle that
+            // never began. A name is added for each that is listed.
             let mut listed = Vec::new();
             for (n, entry) in fs::read_dir(&sub).unwrap().enumerate() {
                 listed.push(entry.unwrap().file_name().into_string().unwrap());
@@ -451,15 +437,15 @@ fn watches_hear_of_what_is_done_to_a_file_and_not_of_opens_that_the_kernel_keeps
                 file.write_at(b"x", n * 4096).unwrap();
             }
             drop(file);
-            let mut heard = Vec::new();
+            let mut notified = Vec::new();
             while let Some(event) = watch.try_next() {
-                heard.push(event.mask);
+                notified.push(event.mask);
             }
             let opens = EventMask::OPEN | EventMask::CLOSE;
-            assert!(heard.iter().any(|mask| mask.contains(EventMask::MODIFY)));
+            assert!(notified.iter().any(|mask| mask.contains(EventMask::MODIFY)));
             assert!(
-                !heard.iter().any(|mask| mask.intersects(opens)),
-                "{heard:?}"
+                !notified.iter().any(|mask| mask.intersects(opens)),
+                "{notified:?}"
             );
         },
     );

@@ -1,4 +1,4 @@
-//! A mounted file system that is taken away from its users, over both transports.
+//! Revoking a mounted file system, over both transports.
 
 use crate::support;
 use holdfast_core::{FileSystem, MemoryLimits, Options};
@@ -33,7 +33,7 @@ use std::{
 
 /// The kernel's minor version of the ABI since which all names can be expired at once.
 const EPOCHS: u32 = 44;
-/// Since when inodes that nobody uses can be asked back.
+/// The minor version from which unused inodes can be pruned.
 const PRUNES: u32 = 45;
 
 fn kernel(session: &Session) -> u32 {
@@ -339,7 +339,7 @@ fn only_administrators_may_ask() {
             Some(libc::ENOTTY),
             "other commands stay unknown"
         );
-        // The kernel tells of a close later than it returns: of those who asked, here.
+        // The kernel sends RELEASE after close(2) has returned, here those of the processes above.
         wait_until("only the file is open", || fs.stats().open_files == 1);
         assert_eq!(revoke(dir).unwrap(), 1);
         assert_eq!(code(revoke(dir)), Some(libc::EIO));

@@ -1,8 +1,6 @@
-//! Programs with set-id bits whose content an ordinary user changes.
+//! Content changes by an ordinary user of programs with set-id bits.
 
-use crate::support;
-use holdfast_core::{FileSystem, MemoryLimits, Options};
-use holdfast_fuse::{TransportChoice, serve};
+use crate::support::on_each_transport;
 use std::{
     fs::{self, Permissions},
     os::unix::fs::{MetadataExt, PermissionsExt},
@@ -43,83 +41,70 @@ assert os.copy_file_range(a, b, 4096, 0, 0) == 4096'",
 
 #[test]
 fn a_program_that_a_user_changed_does_not_run_as_its_owner() {
-    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
-        let Some(config) = support::config(transport) else {
-            continue;
-        };
-        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
-        let (program, lent) = (dir.path().join("p"), Permissions::from_mode(0o6777));
-        let id = fs::read("/usr/bin/id").unwrap();
-        fs::write(dir.path().join("id"), &id).unwrap();
-        fs::set_permissions(dir.path().join("id"), Permissions::from_mode(0o755)).unwrap();
-        for (what, change) in CHANGES {
-            fs::write(&program, &id).unwrap();
-            fs::set_permissions(&program, lent.clone()).unwrap();
-            // Run before, so that the kernel has all that it will ever hold of it.
-            let before = as_user(dir.path(), "./p -u; ./p -g");
-            assert_eq!(before, "0\n0", "{what}");
-            let after = as_user(dir.path(), &format!("{change}; ./p -u; ./p -g"));
-            assert_eq!(after, "65534\n65534", "{what}, {transport:?}");
-        }
-        support::unmount(&session);
-    }
+    on_each_transport(
+        |_| (),
+        |_, _, dir| {
+            let (program, lent) = (dir.join("p"), Permissions::from_mode(0o6777));
+            let id = fs::read("/usr/bin/id").unwrap();
+            fs::write(dir.join("id"), &id).unwrap();
+            fs::set_permissions(dir.join("id"), Permissions::from_mode(0o755)).unwrap();
+            for (what, change) in CHANGES {
+                fs::write(&program, &id).unwrap();
+                fs::set_permissions(&program, lent.clone()).unwrap();
+                // Run before, so that the kernel has all that it will ever hold of it.
+                let before = as_user(dir, "./p -u; ./p -g");
+                assert_eq!(before, "0\n0", "{what}");
+                let after = as_user(dir, &format!("{change}; ./p -u; ./p -g"));
+                assert_eq!(after, "65534\n65534", "{what}");
+            }
+        },
+    );
 }
 
 #[test]
 fn set_group_id_goes_with_an_acl_that_a_stranger_to_the_group_removes() {
-    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
-        let Some(config) = support::config(transport) else {
-            continue;
-        };
-        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
-        let file = dir.path().join("p");
-        fs::write(&file, b"x").unwrap();
-        let remove = "python3 -c 'import os; os.removexattr(\"p\", \"system.posix_acl_access\")'";
-        for (group, left) in [(0, 0o755), (65534, 0o2755)] {
-            std::os::unix::fs::chown(&file, Some(65534), Some(group)).unwrap();
-            fs::set_permissions(&file, Permissions::from_mode(0o2755)).unwrap();
-            as_user(dir.path(), remove);
-            let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o7777;
-            assert_eq!(mode, left, "group {group}: {mode:o}");
-        }
-        support::unmount(&session);
-    }
+    on_each_transport(
+        |_| (),
+        |_, _, dir| {
+            let file = dir.join("p");
+            fs::write(&file, b"x").unwrap();
+            let remove =
+                "python3 -c 'import os; os.removexattr(\"p\", \"system.posix_acl_access\")'";
+            for (group, left) in [(0, 0o755), (65534, 0o2755)] {
+                std::os::unix::fs::chown(&file, Some(65534), Some(group)).unwrap();
+                fs::set_permissions(&file, Permissions::from_mode(0o2755)).unwrap();
+                as_user(dir, remove);
+                let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o7777;
+                assert_eq!(mode, left, "group {group}: {mode:o}");
+            }
+        },
+    );
 }
 
 #[test]
 fn a_change_of_owner_to_nobody_takes_set_id_bits_and_moves_the_time_of_change() {
-    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
-        let Some(config) = support::config(transport) else {
-            continue;
-        };
-        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
-        let dir = tempfile::tempdir().unwrap();
-        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
-        let file = dir.path().join("p");
-        for (before, after) in [(0o4755, 0o755), (0o6755, 0o755), (0o644, 0o644)] {
-            fs::write(&file, b"x").unwrap();
-            fs::set_permissions(&file, Permissions::from_mode(before)).unwrap();
-            let then = fs::metadata(&file).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            std::os::unix::fs::chown(&file, None, None).unwrap();
-            let now = fs::metadata(&file).unwrap();
-            assert_eq!(now.mode() & 0o7777, after, "{before:o}");
-            let changed = |meta: &fs::Metadata| (meta.ctime(), meta.ctime_nsec());
-            assert!(changed(&now) > changed(&then), "{before:o}");
-        }
-        // A caller with CAP_FSETID keeps them.
-        fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
-        let change = ["-o", "1M", "-l", "4096"];
-        let status = Command::new("fallocate").args(change).arg(&file).status();
-        assert!(status.unwrap().success());
-        let mode = fs::metadata(&file).unwrap().permissions().mode();
-        assert_eq!(mode & 0o7777, 0o6755);
-        support::unmount(&session);
-    }
+    on_each_transport(
+        |_| (),
+        |_, _, dir| {
+            let file = dir.join("p");
+            for (before, after) in [(0o4755, 0o755), (0o6755, 0o755), (0o644, 0o644)] {
+                fs::write(&file, b"x").unwrap();
+                fs::set_permissions(&file, Permissions::from_mode(before)).unwrap();
+                let then = fs::metadata(&file).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::os::unix::fs::chown(&file, None, None).unwrap();
+                let now = fs::metadata(&file).unwrap();
+                assert_eq!(now.mode() & 0o7777, after, "{before:o}");
+                let changed = |meta: &fs::Metadata| (meta.ctime(), meta.ctime_nsec());
+                assert!(changed(&now) > changed(&then), "{before:o}");
+            }
+            // A caller with CAP_FSETID keeps them.
+            fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+            let change = ["-o", "1M", "-l", "4096"];
+            let status = Command::new("fallocate").args(change).arg(&file).status();
+            assert!(status.unwrap().success());
+            let mode = fs::metadata(&file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, 0o6755);
+        },
+    );
 }

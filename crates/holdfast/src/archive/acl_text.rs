@@ -1,10 +1,10 @@
-//! ACLs as archives have them, in text, and as Linux keeps them: `system.posix_acl_access` and
-//! `system.posix_acl_default`.
+//! Conversion of ACLs between the text in archives and Linux' binary form in
+//! `system.posix_acl_access` and `system.posix_acl_default`.
 
 use super::pax::number;
 use super::{Named, Owners};
 
-/// The key of an archive's record beside the name of the attribute.
+/// Keys of PAX records and the attributes for them.
 pub(super) const KEYS: [(&str, &str); 2] = [
     ("SCHILY.acl.access", "system.posix_acl_access"),
     ("SCHILY.acl.default", "system.posix_acl_default"),
@@ -12,13 +12,13 @@ pub(super) const KEYS: [(&str, &str); 2] = [
 
 const VERSION: u32 = 2;
 const ENTRY_LEN: usize = 8;
-/// The id of entries that name nobody.
+/// The id of entries without a user or group.
 const NO_ID: u32 = u32::MAX;
 const USER: u16 = 0x01;
 const GROUP: u16 = 0x04;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
-/// Tags with the word for each, and whether it is followed by somebody's name where it has an id.
+/// Tags, the word for each, and the kind of its id, if it has one.
 const TAGS: [(u16, &str, Option<Named>); 6] = [
     (USER, "user", None),
     (0x02, "user", Some(Named::User)),
@@ -28,7 +28,7 @@ const TAGS: [(u16, &str, Option<Named>); 6] = [
     (OTHER, "other", None),
 ];
 
-/// The text of an attribute's value; `None` if it is not one.
+/// The text of an attribute's value; `None` if it is malformed.
 pub(super) fn to_text(value: &[u8]) -> Option<Vec<u8>> {
     let (version, entries) = value.split_first_chunk::<4>()?;
     if u32::from_le_bytes(*version) != VERSION {
@@ -50,8 +50,9 @@ pub(super) fn to_text(value: &[u8]) -> Option<Vec<u8>> {
     (rest.is_empty() && !text.is_empty()).then(|| text.into_bytes())
 }
 
-/// The attribute's value for a text. A name that this host does not know falls back to the number
-/// behind it, as star(1) writes it (`user:lisa:rw-:1000`); `None` without one, and where the text is no ACL.
+/// The attribute's value for a text. For a name that this host does not know, the number after it
+/// is used, as star(1) writes it (`user:lisa:rw-:1000`). `None` without a number, and if the text
+/// is no ACL.
 pub(super) fn from_text(text: &[u8], names: Option<&dyn Owners>) -> Option<Vec<u8>> {
     let mut entries = Vec::new();
     for line in text.split(|byte| matches!(byte, b'\n' | b',')) {
@@ -65,14 +66,14 @@ pub(super) fn from_text(text: &[u8], names: Option<&dyn Owners>) -> Option<Vec<u
         return None;
     }
     if count(MASK) == 0 && entries.len() > 3 {
-        // Nobody is denied what an entry grants, as setfacl(1) does it.
+        // The mask is the union of the permissions it limits, as setfacl(1) computes it.
         let grouped = entries
             .iter()
             .filter(|(tag, ..)| !matches!(*tag, USER | OTHER));
         let perm = grouped.fold(0, |sum, (_, perm, _)| sum | perm);
         entries.push((MASK, perm, NO_ID));
     }
-    // Linux wants tags in their order, and ids within.
+    // Linux demands the order of tags, and of ids for each tag.
     entries.sort_by_key(|(tag, _, id)| (*tag, *id));
     let mut value = VERSION.to_le_bytes().to_vec();
     for (tag, perm, id) in &entries {
@@ -86,7 +87,7 @@ pub(super) fn from_text(text: &[u8], names: Option<&dyn Owners>) -> Option<Vec<u
 fn entry(line: &[u8], names: Option<&dyn Owners>) -> Option<(u16, u16, u32)> {
     let mut fields = line.split(|byte| *byte == b':').map(<[u8]>::trim_ascii);
     let (word, name) = (fields.next()?, fields.next()?);
-    // `mask` and `other` may leave the empty name out.
+    // `mask` and `other` may omit the empty name.
     let perm = match fields.next() {
         Some(perm) => perm,
         None if matches!(word, b"mask" | b"m" | b"other" | b"o") => name,

@@ -13,22 +13,22 @@ use super::sparse::{self, Runs};
 use crate::copy::tree::{About, Xattrs};
 use crate::types::{FileType, Time};
 
-/// What a member is.
+/// The kind of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file, directory or the like.
     File(FileType),
-    /// A further name of a member before.
+    /// Another name of an earlier member.
     HardLink,
-    /// The label of a volume, which is no file.
+    /// A volume label.
     Label,
-    /// The second part of a file that began in another archive.
+    /// The rest of a file that began in another archive.
     Continued,
 }
 
-/// The mode of a member whose header has none.
+/// The mode for a header without one.
 const PERM_UNKNOWN: u16 = 0o600;
-/// The time of a member whose header has none, as GNU tar has it: a second before 1970.
+/// The time for a header without one, as in GNU tar: a second before 1970.
 const MTIME_UNKNOWN: i64 = -1;
 /// Most bytes of the value of one extended attribute on Linux.
 const XATTR_MAX: usize = 64 << 10;
@@ -44,9 +44,9 @@ pub(super) struct Member {
     pub(super) size: u64,
     /// Bytes of the member's data in the archive.
     pub(super) stored: u64,
-    /// The parts of the file that are stored, if not all are.
+    /// The stored parts of a sparse file.
     pub(super) runs: Option<Runs>,
-    /// Does the map of those precede them in the data?
+    /// Does the map of `runs` precede them in the data?
     pub(super) map_in_data: bool,
     /// Why the content cannot be unpacked.
     pub(super) broken: Option<String>,
@@ -58,8 +58,8 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// A member from its header, the long names before it and the records that hold for it. Fields
-    /// that hold no value are added to `wrong`. `None`: no size, so the next header's place is unknown.
+    /// A member from its header, the long names before it and its records. Malformed fields are
+    /// added to `wrong`. `None`: the size is malformed, so the next header cannot be found.
     pub(super) fn new(
         header: Header,
         long_name: Option<Vec<u8>>,
@@ -106,14 +106,14 @@ impl Member {
         Some(member)
     }
 
-    /// Is the type of this member unknown, so that it is unpacked as a file?
+    /// The type of this member, if it is unknown and so unpacked as a file.
     pub(super) fn unknown_type(&self) -> Option<char> {
         let byte = self.header.entry_type().as_byte();
         (self.kind == Kind::File(FileType::Regular) && !matches!(byte, b'0' | b'7' | b'S'))
             .then(|| char::from(byte))
     }
 
-    /// The size that the header of a hard link has: there may be data, or it is the size of the file.
+    /// The size in the header of a hard link: that of its data, or of the file without data.
     pub(super) fn size_of_link(&self) -> u64 {
         let own = self.records.number("size", &mut Vec::new());
         match self.kind {
@@ -151,7 +151,7 @@ impl Member {
         is_sparse && self.header.as_gnu().is_some_and(|gnu| gnu.is_extended())
     }
 
-    /// The attributes that the file gets. An owner that is no number is the caller's.
+    /// The attributes for the file. A malformed owner becomes the caller.
     pub(super) fn about(
         &self,
         kind: FileType,
@@ -187,7 +187,7 @@ impl Member {
         }
     }
 
-    /// A name that this host knows, else the number.
+    /// The id of the name, if this host knows it, else the number.
     fn owner(
         &self,
         key: &str,
@@ -212,7 +212,7 @@ impl Member {
         id
     }
 
-    /// Extended attributes and ACLs, and how many of those cannot be had.
+    /// Extended attributes and ACLs, and the number of those that cannot be decoded.
     pub(super) fn xattrs(&self, names: Option<&dyn Owners>) -> (Xattrs, u64) {
         use std::os::unix::ffi::OsStringExt as _;
         let mut found = Xattrs::new();
@@ -248,7 +248,7 @@ impl Member {
 
 fn kind(header: &Header, path: &[u8]) -> Kind {
     Kind::File(match header.entry_type() {
-        // Before POSIX a directory was a file whose name ends so.
+        // Before POSIX, a directory was a file with a name that ends in a slash.
         EntryType::Regular | EntryType::Continuous if path.ends_with(b"/") => FileType::Directory,
         EntryType::Link => return Kind::HardLink,
         EntryType::Symlink => FileType::Symlink,
@@ -265,8 +265,8 @@ fn kind(header: &Header, path: &[u8]) -> Kind {
     })
 }
 
-/// Does data follow the header, if it has a size? A directory of an incremental archive is
-/// followed by its names.
+/// Does data of the header's size follow? Directories of incremental archives are followed by their
+/// names.
 fn has_data(kind: Kind, header: &Header) -> bool {
     match kind {
         Kind::HardLink => false,
@@ -299,10 +299,10 @@ pub(super) fn size(header: &Header) -> Option<u64> {
 /// A number in a header: octal digits, or base 256 where the first bit is set. `None` for a field
 /// of blanks or other text; an empty field is zero.
 pub(super) fn number(field: &[u8]) -> Option<i64> {
-    // Old programs let the field before run over into this one.
+    // Old programs let the preceding field overflow into this one.
     let field = field.strip_prefix(b"\0").unwrap_or(field);
     if let Some((first @ 0x80.., rest)) = field.split_first() {
-        // Two's complement, of which the first bit is only the mark.
+        // Two's complement; the first bit is only the mark.
         let first = i64::from((first << 1).cast_signed() >> 1);
         return rest.iter().try_fold(first, |sum, byte| {
             sum.checked_mul(256)?.checked_add(i64::from(*byte))
@@ -321,7 +321,7 @@ pub(super) fn number(field: &[u8]) -> Option<i64> {
     })
 }
 
-/// A number in a header; a field without one is added to `wrong`.
+/// A number in a header; a malformed field is added to `wrong`.
 fn field(bytes: &[u8], name: &str, wrong: &mut Vec<String>) -> Option<i64> {
     let found = number(bytes);
     if found.is_none() {
@@ -335,7 +335,7 @@ fn not_a_number(name: &str, field: &[u8]) -> String {
     format!("its {name} is no number: \"{}\"", shown.escape_ascii())
 }
 
-/// Replaces `%` and two hexadecimal digits by the byte they stand for: any, or one of `only`.
+/// Decodes `%` and two hexadecimal digits: all of them, or only those for a byte in `only`.
 fn unescaped(name: &[u8], only: Option<&[u8]>) -> Vec<u8> {
     let mut found = Vec::with_capacity(name.len());
     let mut at = 0;
@@ -382,13 +382,13 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// A time, and whether it is beyond what a file can have.
+/// A time clamped to the range of files, and whether it was clamped.
 fn clamped(seconds: i64, nanos: u32) -> (Time, bool) {
     let time = Time::new(seconds, nanos);
     (time, time.secs() != seconds)
 }
 
-/// A time of the records.
+/// A time in the records.
 fn time(records: &Records, key: &str, wrong: &mut Vec<String>) -> Option<(Time, bool)> {
     let text = records.get(key)?;
     let parsed = parse_time(text);
@@ -401,7 +401,7 @@ fn time(records: &Records, key: &str, wrong: &mut Vec<String>) -> Option<(Time, 
 /// `SECONDS[.FRACTION]`, negative ones too.
 fn parse_time(text: &[u8]) -> Option<(Time, bool)> {
     let text = std::str::from_utf8(text).ok()?;
-    // Python writes a small part of the first second so.
+    // Python writes small fractions of the first second in this form.
     let small = text.contains("e-").then(|| text.parse::<f64>().ok());
     let small = small.flatten().map(|seconds| format!("{seconds:.9}"));
     let text = small.as_deref().unwrap_or(text);

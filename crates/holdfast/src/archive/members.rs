@@ -1,13 +1,13 @@
 //! The members of an archive, one after the other.
 //!
-//! Headers are those of the `tar` crate; its iterators are not used. They end at the first header
-//! that is damaged, refuse signed checksums and blank sizes, take PAX headers into memory whatever
-//! their size, end values of PAX records at a newline, leave maps of sparse files in PAX records to
-//! the caller, and skip the data of links whose header has the size of the file.
+//! Headers are those of the `tar` crate; its iterators are not used, because they do not read all
+//! that GNU tar reads. They end at the first damaged header, and refuse signed checksums and blank
+//! sizes. They read PAX headers of any size into memory, end values of PAX records at a newline,
+//! and ignore maps of sparse files in PAX records. They skip data after hard links that have none.
 //!
-//! *Invariant.* What an archive makes this allocate is bounded, whatever it says of itself: headers
-//! beside a member's own have [`EXTENSION_MAX`] bytes at most, maps of sparse files a bounded number
-//! of runs, and content goes through in pieces.
+//! *Invariant.* An archive cannot make this allocate without bound. Extension headers have at most
+//! [`EXTENSION_MAX`] bytes, maps of sparse files a bounded number of runs, and content is read in
+//! pieces.
 
 use std::io::{self, Read};
 
@@ -23,27 +23,27 @@ const EXTENSION_MAX: u64 = 8 << 20;
 /// Where a header has its checksum.
 const CHECKSUM: std::ops::Range<usize> = 148..156;
 
-/// What is found on the way to the next member.
+/// Messages about the archive, found while reading the next member.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// What was lost before it, or of it.
+    /// Damage before the member, or in its header.
     pub(super) wrong: Vec<String>,
-    /// What was found before it, and is no loss.
+    /// Remarks that are no loss.
     pub(super) warnings: Vec<String>,
 }
 
-/// An archive that is read.
+/// A reader of an archive.
 pub(super) struct Members<'a> {
     archive: &'a mut dyn Read,
-    /// Records that hold for all that follow.
+    /// Records that hold for all following members.
     global: Records,
-    /// Bytes of the last member's data that were not read yet.
+    /// Unread bytes of the last member's data.
     left: u64,
-    /// Bytes behind those up to a whole block.
+    /// Bytes after those, up to a whole block.
     padding: u64,
-    /// A block that was read to find out whether a link has data.
-    ahead: Option<Option<Header>>,
-    /// Was there any header?
+    /// A block that was read ahead to find out whether a link has data.
+    peeked: Option<Option<Header>>,
+    /// Was any header or end mark read?
     begun: bool,
 }
 
@@ -54,15 +54,15 @@ impl<'a> Members<'a> {
             global: Records::default(),
             left: 0,
             padding: 0,
-            ahead: None,
+            peeked: None,
             begun: false,
         }
     }
 
-    /// The next member, none at the archive's end; its data is read from here next.
+    /// The next member; `None` at the archive's end. Then `self` reads its data.
     ///
     /// # Errors
-    /// `InvalidData`; `UnexpectedEof` in the middle of something; those of reading.
+    /// `InvalidData`; `UnexpectedEof` within a header or data; those of reading.
     pub(super) fn next(&mut self, found: &mut Found) -> io::Result<Option<Member>> {
         self.skip_rest()?;
         let (mut name, mut target, mut records) = (None, None, None);
@@ -72,7 +72,7 @@ impl<'a> Members<'a> {
                 break;
             };
             if found.wrong.len() > known {
-                // Those belong to a member whose own header was skipped.
+                // The extensions belong to a skipped header.
                 (name, target, records) = (None, None, None);
             }
             match header.entry_type() {
@@ -84,7 +84,7 @@ impl<'a> Members<'a> {
                         return Err(damaged("its global headers are too large"));
                     }
                 }
-                // Solaris has its own letter for the header of one member.
+                // Solaris uses `X` for the header of one member.
                 kind if matches!(kind.as_byte(), b'x' | b'X') => {
                     let content = self.extension(&header)?;
                     records = Some(Records::parse(&content, &mut found.wrong));
@@ -95,7 +95,7 @@ impl<'a> Members<'a> {
                     let records = self.global.under(records.take().unwrap_or_default());
                     let (name, target) = (name.take(), target.take());
                     let wrong = &mut found.wrong;
-                    // A header without a size is skipped as one that is damaged.
+                    // A header without a size is skipped like a damaged one.
                     let Some(mut member) = Member::new(header, name, target, records, wrong) else {
                         wrong.push("a header before it has no size: skipped".to_owned());
                         continue;
@@ -106,7 +106,7 @@ impl<'a> Members<'a> {
             }
         }
         if name.is_some() || target.is_some() || records.is_some() {
-            return Err(ends("in front of a member whose name was told"));
+            return Err(cut_off("in front of a member, after its name"));
         }
         Ok(None)
     }
@@ -116,14 +116,14 @@ impl<'a> Members<'a> {
         let skipped = self.left + self.padding;
         let found = io::copy(&mut self.archive.take(skipped), &mut io::sink())?;
         if found < skipped {
-            return Err(ends("in the middle of it"));
+            return Err(cut_off("in the middle of it"));
         }
         (self.left, self.padding) = (0, 0);
         Ok(())
     }
 
-    /// The next header whose checksum is right; blocks that are none are skipped. None at the
-    /// archive's end: a block of zeros, or no more bytes.
+    /// The next header with a correct checksum; other blocks are skipped. `None` at the archive's
+    /// end: a block of zeros, or no more bytes.
     fn header(&mut self, found: &mut Found) -> io::Result<Option<Header>> {
         let mut skipped = 0_u64;
         let header = loop {
@@ -159,8 +159,8 @@ impl<'a> Members<'a> {
 
     /// The next block; none at the end of the stream.
     fn block(&mut self) -> io::Result<Option<Header>> {
-        if let Some(ahead) = self.ahead.take() {
-            return Ok(ahead);
+        if let Some(peeked) = self.peeked.take() {
+            return Ok(peeked);
         }
         let mut header = Header::new_old();
         let bytes = header.as_mut_bytes();
@@ -169,7 +169,7 @@ impl<'a> Members<'a> {
             match self.archive.read(&mut bytes[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
                 Ok(0) if !self.begun => return Err(damaged("this is no tar archive")),
-                Ok(0) => return Err(ends("in the middle of a header")),
+                Ok(0) => return Err(cut_off("in the middle of a header")),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -178,7 +178,7 @@ impl<'a> Members<'a> {
         Ok(Some(header))
     }
 
-    /// The content of a header that is about another one.
+    /// The content of an extension header.
     fn extension(&mut self, header: &Header) -> io::Result<Vec<u8>> {
         let size = header::size(header).filter(|size| *size <= EXTENSION_MAX);
         let size = size.ok_or_else(|| damaged("a header before a member is damaged: its size"))?;
@@ -189,7 +189,7 @@ impl<'a> Members<'a> {
         Ok(content)
     }
 
-    /// Prepares to read a member's data: reads what is still to come of a sparse member's map.
+    /// Prepares reading a member's data: reads the rest of a sparse member's map.
     fn begin_data(&mut self, member: &mut Member) -> io::Result<()> {
         let mut goes_on = member.map_goes_on();
         while goes_on {
@@ -220,14 +220,14 @@ impl<'a> Members<'a> {
         self.skip_data_of_link(member.size_of_link())
     }
 
-    /// Skips the data of a hard link. Old programs write the size of the file and no data, others
-    /// the data once more: then the block that follows is no header.
+    /// Skips the data of a hard link. Old programs write the size of the file and no data. Others
+    /// write the data again: then the next block is no header.
     fn skip_data_of_link(&mut self, size: u64) -> io::Result<()> {
         if size == 0 {
             return Ok(());
         }
-        let ahead = self.block()?;
-        if let Some(block) = &ahead
+        let peeked = self.block()?;
+        if let Some(block) = &peeked
             && !is_right(block)
             && !is_zero(block)
         {
@@ -235,7 +235,7 @@ impl<'a> Members<'a> {
             self.padding = if self.left > 0 { padding(size) } else { 0 };
             return Ok(());
         }
-        self.ahead = Some(ahead);
+        self.peeked = Some(peeked);
         Ok(())
     }
 }
@@ -249,14 +249,14 @@ impl Read for Members<'_> {
         }
         let read = self.archive.read(&mut buf[..most])?;
         if read == 0 {
-            return Err(ends("in the middle of it"));
+            return Err(cut_off("in the middle of it"));
         }
         self.left -= read as u64;
         Ok(read)
     }
 }
 
-fn ends(place: &str) -> io::Error {
+fn cut_off(place: &str) -> io::Error {
     let what = format!("the archive ends {place}");
     io::Error::new(io::ErrorKind::UnexpectedEof, what)
 }
@@ -269,8 +269,8 @@ fn is_zero(block: &Header) -> bool {
     block.as_bytes().iter().all(|byte| *byte == 0)
 }
 
-/// Has a header its checksum: the sum of its bytes, where its own are blanks? Old programs summed
-/// bytes with signs.
+/// Is the checksum correct: the sum of all bytes, with blanks in the checksum field? Old programs
+/// summed signed bytes.
 fn is_right(header: &Header) -> bool {
     let blank = |(at, byte): (usize, &u8)| if CHECKSUM.contains(&at) { b' ' } else { *byte };
     let bytes = || header.as_bytes().iter().enumerate().map(blank);

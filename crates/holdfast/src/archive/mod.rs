@@ -1,15 +1,16 @@
-//! Trees as tar archives: unpacked into a file system, and packed from one, inside the process.
+//! Unpacking tar archives into a file system, and packing trees into archives.
 //!
-//! What is read is any tar of the last forty years: POSIX (PAX records), GNU (long names, sparse
-//! files, incremental archives), ustar and what came before it, member by member as GNU tar does. What is written is POSIX, as GNU tar writes it with `--format=posix --xattrs --acls
-//! --sparse`. Kept are names and owners' names of any bytes, modes, owners, modification times to the
-//! nanosecond, symbolic and hard links, pipes, devices, holes, extended attributes and ACLs.
+//! All common formats are read, as GNU tar reads them: POSIX (PAX records), GNU (long names, sparse
+//! files, incremental archives), ustar and older ones. The format written is that of GNU tar with
+//! `--format=posix --xattrs --acls --sparse`. Names and owners' names of any bytes, modes, owners,
+//! and modification times to the nanosecond are kept. So are symbolic and hard links, pipes,
+//! devices, holes, extended attributes and ACLs.
 //!
-//! *Invariant.* Unpacking makes and changes nothing outside of the directory it unpacks into: each step
-//! goes from a directory that is held to one name in it, and follows no symbolic link. A member whose
-//! name has a `..` is refused.
+//! *Invariant.* Unpacking changes nothing outside of its target directory: each step goes from an
+//! open directory to one name in it, and follows no symbolic link. A member with `..` in its name
+//! is refused.
 //!
-//! Compression is left to the caller: any [`Read`] or [`Write`] does.
+//! The caller handles compression: archives are any [`Read`] or [`Write`].
 
 mod acl_text;
 mod header;
@@ -35,24 +36,24 @@ use crate::{Caps, FileSystem};
 /// How an archive is unpacked.
 #[derive(Clone, Debug)]
 pub struct UnpackOptions {
-    /// Do files get the owners that the archive names (`true`), or the caller (`false`)? Only a caller
-    /// with `CHOWN` can have them.
+    /// Set owners as in the archive (`true`), or to the caller (`false`)? Only a caller with
+    /// `CHOWN` can set them.
     pub owners: bool,
-    /// Do files get the permissions that the archive names as they are, or without the caller's umask
-    /// and without set-id bits?
+    /// Set permissions as in the archive, or without set-id bits and the bits of the caller's
+    /// umask?
     pub permissions: bool,
-    /// Names of users and groups on this host; without them owners go by number.
+    /// Names of users and groups of this host; without them, owners are set by number.
     pub names: Option<Arc<dyn Owners>>,
-    /// Read on to the end of the stream behind the end of the archive? A decompressor compares its
-    /// checksums only there, so that damage of the last files is an error.
+    /// Read the stream to its end after the end of the archive? A decompressor checks its checksums
+    /// only there, so that damage of the last files is found.
     pub drain: bool,
     /// Once true, the work ends with `ECANCELED`.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl UnpackOptions {
-    /// As tar(1) unpacks for this caller: for the superuser with owners and permissions, for others
-    /// without.
+    /// The defaults of tar(1) for this caller: the superuser sets owners and permissions, others do
+    /// not.
     #[must_use]
     pub fn of(caller: &crate::Caller) -> Self {
         let privileged = caller.has(Caps::CHOWN);
@@ -69,18 +70,18 @@ impl UnpackOptions {
 /// How an archive is packed.
 #[derive(Clone, Debug, Default)]
 pub struct PackOptions {
-    /// Names of users and groups on this host, which the archive tells beside their numbers.
+    /// Names of users and groups of this host, which are added to the archive.
     pub names: Option<Arc<dyn Owners>>,
     /// Once true, the work ends with `ECANCELED`.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl FileSystem {
-    /// Unpacks a tar archive into a directory that is there. Directories are merged with those that
-    /// are there; other names replace what is there, but no directory with names in it.
+    /// Unpacks a tar archive into an existing directory. Directories are merged with existing ones;
+    /// other names replace existing names, except non-empty directories.
     ///
-    /// What cannot be unpacked, or only in part, is told to `watch` and counted as failed, and the
-    /// rest goes on. A damaged header is skipped, up to the next one.
+    /// Members that cannot be unpacked completely are reported to `watch` and counted as failed,
+    /// and the work goes on. After a damaged header, all blocks up to the next header are skipped.
     ///
     /// ```
     /// use holdfast::{FileSystem, PackOptions, UnpackOptions};
@@ -100,9 +101,9 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// If the archive cannot be read further (`InvalidData`: it is damaged, or no tar), with the
-    /// path of the member that was read; if nothing
-    /// more can be written: no space, read-only, `EIO`; `ECANCELED` when stopped.
+    /// If the archive cannot be read further, with the path of the current member (`InvalidData`:
+    /// it is damaged, or no tar archive). If nothing more can be written: no space, read-only,
+    /// `EIO`. `ECANCELED` when stopped.
     pub fn unpack(
         &self,
         archive: &mut dyn Read,
@@ -113,11 +114,11 @@ impl FileSystem {
         unpack::unpack(self, archive, to.as_ref(), options, watch)
     }
 
-    /// Packs what a directory holds into a tar archive, or one file, link or device. Sockets cannot be
-    /// in an archive, and are told as skipped.
+    /// Packs the content of a directory, or one file, link or device, into a tar archive. Sockets
+    /// have no form in an archive, and are reported as skipped.
     ///
     /// # Errors
-    /// If `from` cannot be looked at, or the archive cannot be written; `ECANCELED` when stopped.
+    /// If `from` cannot be read, or the archive cannot be written; `ECANCELED` when stopped.
     pub fn pack(
         &self,
         from: impl AsRef<Path>,
@@ -129,7 +130,7 @@ impl FileSystem {
     }
 }
 
-/// Ends what was told to stop.
+/// Fails once the stop flag is set.
 ///
 /// # Errors
 /// `ECANCELED`.
@@ -141,7 +142,7 @@ pub(crate) fn check_stop(stop: Option<&Arc<AtomicBool>>) -> io::Result<()> {
     Ok(())
 }
 
-/// What is wrong with an archive.
+/// An error of the archive's content.
 fn damaged(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }

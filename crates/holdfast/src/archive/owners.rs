@@ -1,4 +1,4 @@
-//! Names of users and groups: an archive has both names and numbers, a file system only numbers.
+//! Names of users and groups: an archive has names and numbers, a file system only numbers.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum Named {
     Group,
 }
 
-/// What the host calls users and groups.
+/// A database of the names of users and groups.
 pub trait Owners: fmt::Debug + Send + Sync {
     /// The number of one with this name.
     fn number(&self, kind: Named, name: &[u8]) -> Option<u32>;

@@ -1,6 +1,6 @@
-//! From a tree into an archive.
+//! Packing a tree into an archive.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,7 +22,7 @@ use crate::{Dir, FileSystem};
 
 const CHUNK: usize = 1 << 20;
 const BLOCK: usize = 512;
-/// Most bytes of a name in a header; longer ones are in a record.
+/// Most bytes of a name in a header; longer ones are in a PAX record.
 const NAME_LEN: usize = 100;
 /// The largest numbers that seven and eleven octal digits hold.
 const ID_MAX: u64 = 0o7_777_777;
@@ -60,7 +60,7 @@ struct Pack<'p> {
     /// The path below the top.
     below: PathBuf,
     copied: Copied,
-    /// Files with several names: the first, and how many are still to come.
+    /// Files with several names: the first name, and the number of names not met yet.
     met: HashMap<(u64, u64), (PathBuf, u64)>,
     buffer: Vec<u8>,
 }
@@ -68,8 +68,8 @@ struct Pack<'p> {
 /// Keys and values of PAX records.
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A member on its way out.
-struct Outgoing<'o> {
+/// The header of a member, and its records.
+struct Draft<'o> {
     kind: EntryType,
     about: &'o About,
     path: &'o [u8],
@@ -78,11 +78,11 @@ struct Outgoing<'o> {
     records: Pairs,
 }
 
-/// What keeps a name from being packed.
+/// Why a name is not packed.
 enum Trouble {
     /// The archive cannot be written further.
     Archive(io::Error),
-    /// It concerns this name.
+    /// An error of this name alone.
     Name(io::Error),
 }
 
@@ -94,11 +94,8 @@ impl From<io::Error> for Trouble {
 
 impl Pack<'_> {
     fn all(mut self) -> Result<Copied, CopyError> {
-        let from = |error| CopyError {
-            side: Side::From,
-            path: self.top.to_owned(),
-            error,
-        };
+        let top = self.top;
+        let from = |error| CopyError::new(Side::From, top, error);
         if let Some((above, name)) = split(self.top) {
             let dir = self.inside.open_dir(above).map_err(from)?;
             if !self.inside.about(&dir, &name).map_err(from)?.kind.is_dir() {
@@ -112,21 +109,13 @@ impl Pack<'_> {
         let packed = self.one(&dir, OsStr::new(SELF));
         let mut levels: Vec<(Dir, Names)> = self.after(packed)?.flatten().into_iter().collect();
         while let Some((dir, names)) = levels.last_mut() {
-            let stop = check_stop(self.options.stop.as_ref());
-            stop.map_err(|error| self.of_archive(error))?;
-            let name: OsString = match names.next() {
-                Some(Ok(name)) => name,
-                Some(Err(error)) => {
-                    self.after::<()>(Err(Trouble::Name(error)))?;
-                    levels.pop();
-                    self.below.pop();
-                    continue;
-                }
-                None => {
-                    levels.pop();
-                    self.below.pop();
-                    continue;
-                }
+            check_stop(self.options.stop.as_ref()).map_err(of_archive)?;
+            // A directory that cannot be listed further ends as one that is done.
+            let next = names.next().transpose().map_err(Trouble::Name);
+            let Some(name) = self.after(next)?.flatten() else {
+                levels.pop();
+                self.below.pop();
+                continue;
             };
             let dir = dir.clone();
             self.below.push(&name);
@@ -146,30 +135,17 @@ impl Pack<'_> {
             .out
             .write_all(&[0; 2 * BLOCK])
             .and_then(|()| self.out.flush());
-        ended.map_err(|error| self.of_archive(error))?;
+        ended.map_err(of_archive)?;
         Ok(self.copied)
     }
 
-    fn of_archive(&self, error: io::Error) -> CopyError {
-        CopyError {
-            side: Side::To,
-            path: PathBuf::new(),
-            error,
-        }
-    }
-
-    /// Goes on after what concerns one name only.
+    /// Reports an error of one name, and goes on; passes an error of the archive on.
     fn after<R>(&mut self, packed: Result<R, Trouble>) -> Result<Option<R>, CopyError> {
         match packed {
             Ok(done) => Ok(Some(done)),
-            Err(Trouble::Archive(error)) => Err(self.of_archive(error)),
+            Err(Trouble::Archive(error)) => Err(of_archive(error)),
             Err(Trouble::Name(error)) => {
-                let path = self.top.join(&self.below);
-                let failed = CopyError {
-                    side: Side::From,
-                    path,
-                    error,
-                };
+                let failed = CopyError::below(Side::From, self.top, &self.below, error);
                 self.copied.failed += 1;
                 (self.watch)(CopyEvent::Failed(&failed));
                 Ok(None)
@@ -177,7 +153,7 @@ impl Pack<'_> {
         }
     }
 
-    /// Packs one name; gives a directory to go on in.
+    /// Packs one name; returns a directory to descend into.
     fn one(&mut self, dir: &Dir, name: &OsStr) -> Result<Option<(Dir, Names)>, Trouble> {
         let about = self.inside.about(dir, name)?;
         let path = self.below.as_os_str().as_bytes().to_vec();
@@ -282,7 +258,7 @@ impl Pack<'_> {
             self.header(EntryType::Regular, about, path, b"", about.size, records)?;
             return self.content(&file, &[whole], about.size);
         }
-        // As GNU tar has it: a run of no bytes at the end tells where that is.
+        // As in GNU tar, an empty run marks the end of the file.
         runs.push(about.size..about.size);
         let map = sparse::to_data(&runs);
         let data: u64 = runs.iter().map(|run| run.end - run.start).sum();
@@ -301,12 +277,13 @@ impl Pack<'_> {
         ]
         .concat();
         self.header(EntryType::Regular, about, &shown, b"", size, records)?;
-        self.out.write_all(&map).map_err(Trouble::Archive)?;
+        self.write(&map)?;
         self.content(&file, &runs, size)
     }
 
-    /// Writes runs of a file, and fills the last block up. What a file lost meanwhile, or what cannot be read, is
-    /// zeros: its header, which says how long it is, has gone out. Why is told behind it.
+    /// Writes runs of a file, and pads the last block. The header with the size is written already,
+    /// so unreadable or truncated parts are replaced by zeros. The error is returned after all data
+    /// is written.
     fn content(
         &mut self,
         file: &crate::File,
@@ -323,15 +300,14 @@ impl Pack<'_> {
                 let read = match read {
                     Ok(read @ 1..) => read,
                     ended => {
-                        // The first reason; others of the same file come of it, or are the same.
+                        // Only the first error of a file is reported.
                         missing.get_or_insert(ended.err());
                         self.buffer[..most].fill(0);
                         most
                     }
                 };
-                self.out
-                    .write_all(&self.buffer[..read])
-                    .map_err(Trouble::Archive)?;
+                let written = self.out.write_all(&self.buffer[..read]);
+                written.map_err(Trouble::Archive)?;
                 at += read as u64;
                 self.copied.bytes += read as u64;
             }
@@ -353,13 +329,14 @@ impl Pack<'_> {
 
     fn fill_block(&mut self, size: u64) -> Result<(), Trouble> {
         let over = (size % BLOCK as u64) as usize;
-        if over > 0 {
-            let zeros = [0; BLOCK];
-            self.out
-                .write_all(&zeros[over..])
-                .map_err(Trouble::Archive)?;
+        match over {
+            0 => Ok(()),
+            over => self.write(&[0; BLOCK][over..]),
         }
-        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.out.write_all(bytes).map_err(Trouble::Archive)
     }
 
     fn header(
@@ -371,7 +348,7 @@ impl Pack<'_> {
         size: u64,
         records: Pairs,
     ) -> Result<(), Trouble> {
-        let mut outgoing = Outgoing {
+        let mut draft = Draft {
             kind,
             about,
             path,
@@ -379,18 +356,18 @@ impl Pack<'_> {
             size,
             records,
         };
-        let header = outgoing.header(self.options).map_err(Trouble::Name)?;
-        if !outgoing.records.is_empty() {
+        let header = draft.header(self.options).map_err(Trouble::Name)?;
+        if !draft.records.is_empty() {
             let mut content = Vec::new();
             let names = [&b"path"[..], b"linkpath", b"GNU.sparse.name"];
-            let mut records = outgoing.records.iter();
-            // Records are UTF-8, where nothing else is said.
+            let mut records = draft.records.iter();
+            // Records are UTF-8 unless `hdrcharset` says otherwise.
             if records.any(|(key, value)| {
                 names.contains(&&key[..]) && std::str::from_utf8(value).is_err()
             }) {
                 record(&mut content, b"hdrcharset", b"BINARY");
             }
-            for (key, value) in &outgoing.records {
+            for (key, value) in &draft.records {
                 record(&mut content, key, value);
             }
             let mut before = Header::new_ustar();
@@ -403,20 +380,21 @@ impl Pack<'_> {
             let name = &mut before.as_old_mut().name;
             name[..b"PaxHeaders".len()].copy_from_slice(b"PaxHeaders");
             before.set_cksum();
-            self.out
-                .write_all(before.as_bytes())
-                .map_err(Trouble::Archive)?;
-            self.out.write_all(&content).map_err(Trouble::Archive)?;
+            self.write(before.as_bytes())?;
+            self.write(&content)?;
             self.fill_block(content.len() as u64)?;
         }
-        self.out
-            .write_all(header.as_bytes())
-            .map_err(Trouble::Archive)
+        self.write(header.as_bytes())
     }
 }
 
-impl Outgoing<'_> {
-    /// The header; what it has no room for goes to the records.
+/// An error of the archive itself.
+fn of_archive(error: io::Error) -> CopyError {
+    CopyError::new(Side::To, Path::new(""), error)
+}
+
+impl Draft<'_> {
+    /// The header; values that do not fit are added to the records.
     fn header(&mut self, options: &PackOptions) -> io::Result<Header> {
         let about = self.about;
         let mut header = Header::new_ustar();
@@ -447,7 +425,7 @@ impl Outgoing<'_> {
                 (Named::User, about.uid, &mut ustar.uname),
                 (Named::Group, about.gid, &mut ustar.gname),
             ] {
-                // One that does not fit is left to its number.
+                // A name that does not fit is left out; the number remains.
                 let name = names
                     .name(kind, number)
                     .filter(|name| name.len() < field.len());
@@ -482,7 +460,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// The name of an attribute as GNU tar writes it into the key of a record, which ends at a `=`.
+/// Escapes the name of an attribute for the key of a record, which ends at a `=`, as GNU tar does.
 fn escaped(name: &[u8]) -> Vec<u8> {
     let mut found = Vec::with_capacity(name.len());
     for byte in name {
@@ -495,7 +473,7 @@ fn escaped(name: &[u8]) -> Vec<u8> {
     found
 }
 
-/// Adds a PAX record: its length counts itself, too.
+/// Adds a PAX record; the length includes its own digits.
 fn record(content: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let rest = key.len() + value.len() + b" =\n".len();
     let mut length = rest + 1;

@@ -1,25 +1,26 @@
-//! PAX records: `LENGTH KEY=VALUE\n`, where the length counts all of it.
+//! PAX records: `LENGTH KEY=VALUE\n`, where the length is that of the whole record.
 //!
-//! A value may hold any bytes, newlines too: `tar::PaxExtensions` ends it at the first of those.
+//! A value may hold any bytes, also newlines. `tar::PaxExtensions` ends values at the first
+//! newline.
 
 use std::rc::Rc;
 
 /// Keys and values.
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// The records of one member; the last of a key is in force.
+/// The records of one member; the last record of a key counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Records {
-    /// Those of global headers, which hold for all members that follow.
+    /// Records of global headers, which hold for all following members.
     global: Rc<Pairs>,
     own: Pairs,
 }
 
 impl Records {
-    /// Reads the content of a PAX header, up to the first record that is damaged.
+    /// Parses the content of a PAX header, up to the first damaged record.
     pub(super) fn parse(mut bytes: &[u8], wrong: &mut Vec<String>) -> Self {
         let mut own = Pairs::new();
-        // Some writers fill the rest of a block with zeros.
+        // Some writers pad the content with zeros.
         while bytes.first().is_some_and(|first| *first != 0) {
             let Some((key, value, length)) = record(bytes) else {
                 wrong.push("a PAX record before it is damaged".to_owned());
@@ -32,7 +33,7 @@ impl Records {
         Self { global, own }
     }
 
-    /// The value of a key; an empty one takes a key back.
+    /// The value of a key; an empty value deletes the key.
     pub(super) fn get(&self, key: &str) -> Option<&[u8]> {
         let pairs = self.own.iter().rev().chain(self.global.iter().rev());
         let mut pairs = pairs.filter(|(other, _)| other == key.as_bytes());
@@ -55,7 +56,7 @@ impl Records {
         pairs.map(|(key, value)| (&key[..], &value[..]))
     }
 
-    /// Adds records that hold for all members that follow.
+    /// Adds records that hold for all following members.
     pub(super) fn add_global(&mut self, more: Self) {
         Rc::make_mut(&mut self.global).extend(more.own);
     }
@@ -67,7 +68,7 @@ impl Records {
             .sum()
     }
 
-    /// Adds those of the global headers to the records of one member.
+    /// Combines the global records with those of one member.
     pub(super) fn under(&self, member: Self) -> Self {
         let global = Rc::clone(&self.global);
         Self { global, ..member }

@@ -1,4 +1,4 @@
-//! Where the data of a sparse member lies: GNU's own headers, and the three forms that PAX records took.
+//! Maps of sparse members: in GNU headers, and in the three versions with PAX records.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -10,15 +10,15 @@ use super::pax::{Records, number};
 /// Runs of data in a file, in their order, without overlaps.
 pub(super) type Runs = Vec<Range<u64>>;
 
-/// What is said of a map that cannot be followed.
+/// The message for a damaged map.
 pub(super) const DAMAGED: &str = "the map of this sparse file is damaged";
-/// Most runs of one file: a map of more is damage, or meant to use memory up.
+/// Most runs of one file; a larger map is an attack on memory, or damage.
 const RUNS_MAX: usize = 1 << 20;
-/// Longest number in a map within the data.
+/// Most digits of a number in a map within the data.
 const DIGITS_MAX: usize = 20;
 const BLOCK: u64 = 512;
 
-/// Adds a run, if it begins where the last one ends or later, and ends within the file.
+/// Adds a run. It must start at or after the end of the last one, and end within the file.
 pub(super) fn add(runs: &mut Runs, at: u64, len: u64, size: u64) -> Result<(), String> {
     let end = at.checked_add(len).filter(|end| *end <= size);
     let before = runs.last().map_or(0, |last| last.end);
@@ -33,7 +33,7 @@ pub(super) fn add(runs: &mut Runs, at: u64, len: u64, size: u64) -> Result<(), S
     }
 }
 
-/// Adds a run of one of GNU's own maps; an empty field ends such a map.
+/// Adds a run of a map in a GNU header; an empty field ends such a map.
 pub(super) fn add_piece(runs: &mut Runs, piece: &GnuSparseHeader, size: u64) -> Result<(), String> {
     if piece.is_empty() {
         return Ok(());
@@ -71,7 +71,7 @@ pub(super) fn from_records(records: &Records, size: u64) -> Result<Option<Runs>,
 /// The map of version 1.0, which precedes the data in whole blocks.
 ///
 /// # Errors
-/// Those of reading. (A map that is damaged is the inner error.)
+/// Those of reading. A damaged map is the inner error.
 pub(super) fn from_data(data: &mut impl Read, size: u64) -> io::Result<Result<Runs, String>> {
     let mut text = Vec::new();
     let mut runs = Runs::new();
@@ -89,8 +89,8 @@ pub(super) fn from_data(data: &mut impl Read, size: u64) -> io::Result<Result<Ru
     Ok(Ok(runs))
 }
 
-/// Takes the number in the first line of `text`, which is filled from `data` by whole blocks. `None`
-/// if the line is something else, or the data ends.
+/// Removes the number in the first line of `text`, which is filled from `data` by whole blocks.
+/// `None` if the line is no number, or the data ends.
 fn next_number(data: &mut impl Read, text: &mut Vec<u8>) -> io::Result<Option<u64>> {
     loop {
         if let Some(end) = text.iter().position(|byte| *byte == b'\n') {
@@ -105,7 +105,7 @@ fn next_number(data: &mut impl Read, text: &mut Vec<u8>) -> io::Result<Option<u6
     }
 }
 
-/// The text of a map of version 1.0, filled up to whole blocks.
+/// The text of a map of version 1.0, padded to whole blocks.
 pub(super) fn to_data(runs: &[Range<u64>]) -> Vec<u8> {
     let mut text = format!("{}\n", runs.len());
     for run in runs {

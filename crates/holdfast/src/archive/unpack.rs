@@ -1,4 +1,4 @@
-//! From an archive into a directory.
+//! Unpacking an archive into a directory.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -32,11 +32,8 @@ pub(super) fn unpack(
     watch: &mut dyn FnMut(CopyEvent<'_>),
 ) -> Result<Copied, CopyError> {
     let inside = fs.side();
-    let top = inside.open_dir(to).map_err(|error| CopyError {
-        side: Side::To,
-        path: to.to_owned(),
-        error,
-    })?;
+    let top = inside.open_dir(to);
+    let top = top.map_err(|error| CopyError::new(Side::To, to, error))?;
     let unpack = Unpack {
         inside,
         to,
@@ -59,10 +56,10 @@ struct Unpack<'u> {
     umask: u16,
     options: &'u UnpackOptions,
     watch: &'u mut dyn FnMut(CopyEvent<'_>),
-    /// The directories on the way to the last member, each held, with its path below the top.
+    /// The open directories on the path to the last member, with their paths below the top.
     levels: Vec<(PathBuf, Dir)>,
-    /// The attributes that directories get at the end: until then they have to let members in, and
-    /// each changes their times. A directory that appears twice gets the last.
+    /// Attributes that directories get at the end, since unpacking members needs write permission
+    /// and changes times. The last entry of a directory counts.
     directories: BTreeMap<PathBuf, (About, Xattrs)>,
     copied: Copied,
     buffer: Vec<u8>,
@@ -72,7 +69,7 @@ impl Unpack<'_> {
     fn all(mut self, archive: &mut dyn io::Read) -> Result<Copied, CopyError> {
         match self.members(&mut Members::new(archive)) {
             Err(error) if error.side == Side::To => return Err(error),
-            // Directories get their attributes even if the archive ends early.
+            // Directories get their attributes also if the archive is truncated.
             read => read.and(self.finish_directories())?,
         }
         if self.options.drain {
@@ -100,7 +97,7 @@ impl Unpack<'_> {
                 _ => Ok(()),
             };
             for text in found.warnings {
-                // Of the archive itself, behind the last member.
+                // After the last member, a warning is about the archive itself.
                 let path = member.as_ref().ok().and_then(Option::as_ref);
                 let path = path.map_or(Path::new(""), |_| &shown);
                 (self.watch)(CopyEvent::Warning { path, text: &text });
@@ -120,7 +117,7 @@ impl Unpack<'_> {
         }
     }
 
-    /// From the bottom up: one that is finished may not let its caller in any more.
+    /// Bottom up, since a finished directory may deny access to the caller.
     fn finish_directories(&mut self) -> Result<(), CopyError> {
         while let Some((path, (about, xattrs))) = self.directories.pop_last() {
             let finished = self
@@ -134,14 +131,10 @@ impl Unpack<'_> {
     }
 
     fn failed(&self, path: &Path, error: io::Error) -> CopyError {
-        CopyError {
-            side: Side::To,
-            path: self.to.join(path),
-            error,
-        }
+        CopyError::new(Side::To, &self.to.join(path), error)
     }
 
-    /// Goes on after what concerns one member only.
+    /// Reports an error of one member, and goes on; passes a fatal error on.
     fn unless_fatal(&mut self, path: &Path, error: io::Error) -> Result<(), CopyError> {
         let path = path.strip_prefix("/").unwrap_or(path);
         let failed = self.failed(path, error);
@@ -227,7 +220,7 @@ impl Unpack<'_> {
         Ok(self.finish(&dir, name, &path, about, &xattrs)?)
     }
 
-    /// One more name of what was unpacked before, or was there.
+    /// Makes another name of an existing file.
     fn hard_link(&mut self, member: &Member) -> io::Result<()> {
         let path = below(&member.path)?;
         let target = below(behind_climbs(&member.target))?;
@@ -249,7 +242,7 @@ impl Unpack<'_> {
         Ok(())
     }
 
-    /// Makes a name; what is there already goes first, if it is no directory with names in it.
+    /// Makes a name; an existing name is removed first, unless it is a non-empty directory.
     fn replacing<R>(
         &mut self,
         path: &Path,
@@ -270,7 +263,7 @@ impl Unpack<'_> {
         }
     }
 
-    /// Makes a directory, or takes one that is there.
+    /// Makes a directory, unless it exists. Other existing names are replaced.
     fn make_dir(&self, dir: &Dir, name: &OsStr) -> io::Result<()> {
         match self.inside.make_dir(dir, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -284,8 +277,7 @@ impl Unpack<'_> {
         }
     }
 
-    /// The directory at a path below the top; with `make` it is made, with those above it, if it is
-    /// not there.
+    /// The directory at a path below the top; with `make`, missing directories are made.
     fn enter(&mut self, path: &Path, make: bool) -> io::Result<Dir> {
         while self.levels.len() > 1
             && self
@@ -330,7 +322,7 @@ impl Unpack<'_> {
                 check_stop(self.options.stop.as_ref())?;
                 let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
                 let mut filled = 0;
-                // Whole chunks, so that an archive from a pipe is not written in small pieces.
+                // Fills whole chunks: reads from a pipe are small.
                 while filled < most {
                     let read = members.read(&mut self.buffer[filled..most]);
                     match read.map_err(Trouble::Archive)? {
@@ -379,20 +371,16 @@ impl Unpack<'_> {
     }
 }
 
-/// What is wrong with an archive, or with a member of it.
+/// An error of the archive, or of one of its members.
 fn of_archive(path: &Path, error: io::Error) -> CopyError {
-    CopyError {
-        side: Side::From,
-        path: path.to_owned(),
-        error,
-    }
+    CopyError::new(Side::From, path, error)
 }
 
-/// What keeps a member from being unpacked.
+/// Why a member is not unpacked.
 enum Trouble {
     /// The archive cannot be read further.
     Archive(io::Error),
-    /// It concerns this member.
+    /// An error of this member alone.
     Member(io::Error),
 }
 
@@ -402,7 +390,7 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// The part of a hard link's target behind the last `..`, as GNU tar has it.
+/// The part of a hard link's target after the last `..`, as in GNU tar.
 fn behind_climbs(target: &[u8]) -> &[u8] {
     let mut climbs = target.windows(2).enumerate().filter(|(at, two)| {
         let begins = target[..*at].last().is_none_or(|byte| *byte == b'/');
@@ -413,10 +401,10 @@ fn behind_climbs(target: &[u8]) -> &[u8] {
         .map_or(target, |(at, _)| &target[at + 2..])
 }
 
-/// The path of a member below the top: without what is in front of an absolute one.
+/// The path of a member below the top, without a leading slash.
 ///
 /// # Errors
-/// If it climbs.
+/// If it has a `..`.
 fn below(path: &[u8]) -> io::Result<PathBuf> {
     let mut found = PathBuf::new();
     for name in path.split(|byte| *byte == b'/') {

@@ -1,4 +1,4 @@
-//! Changes of whole trees: removing them, giving them other owners or modes.
+//! Changes of whole trees: removing them, setting owners or modes.
 
 mod mode;
 mod tree;
@@ -14,8 +14,8 @@ use crate::{FileSystem, Permissions};
 use tree::{Change, Order};
 
 impl FileSystem {
-    /// Removes what a path names with all below it, links not followed, as `rm -r`: what cannot be
-    /// removed is told to `watch`, and the rest is.
+    /// Removes a name and all below it, as `rm -r`; links are not followed. Names that cannot be
+    /// removed are reported to `watch`, and the work goes on.
     ///
     /// ```
     /// use holdfast::{ChangeOptions, FileSystem};
@@ -43,8 +43,8 @@ impl FileSystem {
         })
     }
 
-    /// Gives what a path names and all below it another owner or group (`None`: as it is), as
-    /// `chown -R`: symbolic links themselves, not what they lead to.
+    /// Sets owner and group (`None`: unchanged) of a name and all below it, as `chown -R`. Symbolic
+    /// links are not followed.
     ///
     /// # Errors
     /// As [`remove_tree`](Self::remove_tree).
@@ -67,8 +67,8 @@ impl FileSystem {
         })
     }
 
-    /// Changes the mode of what a path names and of all below it, as `chmod -R`: symbolic links have none,
-    /// and are left alone.
+    /// Changes the mode of a name and of all below it, as `chmod -R`. Symbolic links have none, and
+    /// are left alone.
     ///
     /// # Errors
     /// As [`remove_tree`](Self::remove_tree).

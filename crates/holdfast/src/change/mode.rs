@@ -1,4 +1,4 @@
-//! What chmod(1) takes: `755`, `u+rwX,g-w`, `a=rX`, `g=u`, `+t`.
+//! Modes as chmod(1) takes them: `755`, `u+rwX,g-w`, `a=rX`, `g=u`, `+t`.
 
 use crate::Permissions;
 
@@ -18,7 +18,7 @@ pub struct ModeChange(Vec<Clause>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Clause {
-    /// A mode as it is. A directory keeps its set-id bits unless all digits for them are given.
+    /// An octal mode. A directory keeps its set-id bits unless five digits are given.
     Number {
         mode: u32,
         sets_ids: bool,
@@ -28,7 +28,8 @@ enum Clause {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Symbol {
-    /// The bits that it may change; where the text names neither user, group nor others: all, less the umask.
+    /// The bits that it may change: of user, group or others. If the text names none of them: all
+    /// bits.
     whom: u32,
     is_masked: bool,
     operator: u8,
@@ -37,9 +38,9 @@ struct Symbol {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Bits {
-    /// Letters; and is there an `X` among them?
+    /// The bits of letters, and whether there is an `X`.
     Letters { bits: u32, execute: bool },
-    /// What these have: a shift to their bits.
+    /// A copy of the bits of user, group or others: the shift to those.
     Of(u32),
 }
 
@@ -48,7 +49,7 @@ const GROUP: u32 = 0o2070;
 const OTHER: u32 = 0o1007;
 const EXECUTE: u32 = 0o111;
 const SET_ID: u32 = 0o6000;
-/// Digits that say something of the set-id bits even for a directory.
+/// From this many digits on, a mode sets the set-id bits of a directory.
 const ALL_DIGITS: usize = 5;
 
 impl std::str::FromStr for ModeChange {
@@ -129,7 +130,7 @@ fn parse_bits(text: &str) -> Option<Bits> {
 }
 
 impl ModeChange {
-    /// The mode of a file that had another one; `umask` counts where a change names nobody.
+    /// The mode after the change; `umask` masks clauses that name neither user, group nor others.
     #[must_use]
     pub fn apply(&self, before: Permissions, is_dir: bool, umask: u16) -> Permissions {
         let mut mode = before.mode() & 0o7777;
@@ -163,13 +164,13 @@ impl Symbol {
             Bits::Of(shift) => (mode >> shift & 0o7) * EXECUTE,
         };
         let masked = if self.is_masked { umask } else { 0 };
-        // The sticky bit is anybody's, unless only user or group are named.
+        // `OTHER` includes the sticky bit, so it is kept unless only user or group are named.
         let bits = bits & self.whom & !masked;
         match self.operator {
             b'+' => mode | bits,
             b'-' => mode & !bits,
             _ => {
-                // A directory keeps set-id bits that the change does not name.
+                // A directory keeps the set-id bits that the clause does not set.
                 let kept = if is_dir { mode & SET_ID } else { 0 };
                 mode & !self.whom | bits | kept
             }

@@ -115,7 +115,7 @@ fn a_stop_ends_it() {
     assert!(fs.exists("/tree"));
 }
 
-/// Each as chmod(1) of coreutils has it.
+/// The results are those of chmod(1) of coreutils.
 #[test]
 fn modes_are_those_of_chmod() {
     for (text, before, is_dir, after) in [

@@ -1,4 +1,4 @@
-//! One walk over a tree that changes each name.
+//! A walk over a tree that changes each name.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,44 +14,44 @@ use crate::{Dir, FileSystem};
 
 const SELF: &str = ".";
 
-/// How a tree is changed.
+/// Options of a change.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeOptions {
     /// Once true, the work ends with `ECANCELED`.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// What a change of a tree has done so far.
+/// The counts of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// Names that were changed.
     pub names: u64,
-    /// Names that were not: each was told of.
+    /// Names that failed; each was reported.
     pub failed: u64,
 }
 
-/// What is told while a tree is changed.
+/// An event of a change.
 #[derive(Debug)]
 pub enum ChangeEvent<'c> {
-    /// So much was done so far.
+    /// The counts so far.
     Progress(&'c Changed),
-    /// One name was not changed; the work goes on.
+    /// One name failed; the work goes on.
     Failed(&'c CopyError),
 }
 
-/// When is a directory's turn?
+/// When a directory is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Before what it holds.
+    /// Before its content.
     Before,
-    /// After it.
+    /// After its content.
     After,
 }
 
-/// What is done to one name.
-type Deed<'d> = &'d dyn Fn(&Inside, &Dir, &OsStr, &About) -> io::Result<()>;
+/// The change of one name.
+type Apply<'d> = &'d dyn Fn(&Inside, &Dir, &OsStr, &About) -> io::Result<()>;
 
-/// One change.
+/// A change in progress.
 pub(super) struct Change<'c> {
     inside: Inside,
     top: &'c Path,
@@ -61,7 +61,7 @@ pub(super) struct Change<'c> {
     changed: Changed,
 }
 
-/// A directory on the way, held, and its name in the one above.
+/// An open directory on the path of the walk, and its name in its parent.
 struct Level {
     above: Dir,
     name: OsString,
@@ -87,7 +87,7 @@ impl<'c> Change<'c> {
         }
     }
 
-    pub(super) fn all(mut self, order: Order, deed: Deed<'_>) -> Result<Changed, CopyError> {
+    pub(super) fn all(mut self, order: Order, apply: Apply<'_>) -> Result<Changed, CopyError> {
         let (above, name) = match split(self.top) {
             Some((above, name)) => (above.to_owned(), name),
             None => (self.top.to_owned(), OsString::from(SELF)),
@@ -100,7 +100,7 @@ impl<'c> Change<'c> {
             return Err(self.failed(error));
         }
         let mut levels: Vec<Level> = Vec::new();
-        let entered = self.one(&above, name, order, deed);
+        let entered = self.one(&above, name, order, apply);
         levels.extend(self.unless_fatal(entered)?.flatten());
         while let Some(level) = levels.last_mut() {
             check_stop(self.options.stop.as_ref()).map_err(|error| self.failed(error))?;
@@ -108,7 +108,7 @@ impl<'c> Change<'c> {
                 Some(Ok(name)) => {
                     let dir = level.dir.clone();
                     self.below.push(&name);
-                    let entered = self.one(&dir, name, order, deed);
+                    let entered = self.one(&dir, name, order, apply);
                     match self.unless_fatal(entered)?.flatten() {
                         Some(deeper) => levels.push(deeper),
                         None => drop(self.below.pop()),
@@ -117,31 +117,31 @@ impl<'c> Change<'c> {
                 }
                 Some(Err(error)) => {
                     let failed = self.unless_fatal::<()>(Err(error));
-                    self.leave(&mut levels, order, deed)?;
+                    self.leave(&mut levels, order, apply)?;
                     failed?;
                 }
-                None => self.leave(&mut levels, order, deed)?,
+                None => self.leave(&mut levels, order, apply)?,
             }
         }
         Ok(self.changed)
     }
 
-    /// Changes a name, or enters it.
+    /// Changes a name; returns a directory to descend into.
     fn one(
         &mut self,
         above: &Dir,
         name: OsString,
         order: Order,
-        deed: Deed<'_>,
+        apply: Apply<'_>,
     ) -> io::Result<Option<Level>> {
         let about = match self.inside.about(above, &name) {
-            // Others remove names, too.
+            // Another process may have removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             about => about?,
         };
         let is_dir = about.kind.is_dir();
         if !is_dir || order == Order::Before {
-            deed(&self.inside, above, &name, &about)?;
+            apply(&self.inside, above, &name, &about)?;
             self.changed.names += 1;
         }
         if !is_dir {
@@ -158,19 +158,19 @@ impl<'c> Change<'c> {
         }))
     }
 
-    /// The last directory is done.
+    /// Finishes the last directory.
     fn leave(
         &mut self,
         levels: &mut Vec<Level>,
         order: Order,
-        deed: Deed<'_>,
+        apply: Apply<'_>,
     ) -> Result<(), CopyError> {
         if let Some(Level {
             above, name, about, ..
         }) = levels.pop()
         {
             if order == Order::After {
-                let done = deed(&self.inside, &above, &name, &about);
+                let done = apply(&self.inside, &above, &name, &about);
                 if self.unless_fatal(done)?.is_some() {
                     self.changed.names += 1;
                 }
@@ -181,16 +181,10 @@ impl<'c> Change<'c> {
     }
 
     fn failed(&self, error: io::Error) -> CopyError {
-        let path = if self.below.as_os_str().is_empty() {
-            self.top.to_owned()
-        } else {
-            self.top.join(&self.below)
-        };
-        let side = Side::To;
-        CopyError { side, path, error }
+        CopyError::below(Side::To, self.top, &self.below, error)
     }
 
-    /// Goes on after what concerns one name only.
+    /// Reports an error of one name, and goes on; passes a fatal error on.
     fn unless_fatal<R>(&mut self, done: io::Result<R>) -> Result<Option<R>, CopyError> {
         let failed = match done {
             Ok(done) => return Ok(Some(done)),

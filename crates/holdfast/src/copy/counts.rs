@@ -3,12 +3,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a copy has done so far.
+/// The counts of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     /// Regular files.
     pub files: u64,
-    /// Directories, those included that were there before.
+    /// Directories, including those that existed before.
     pub directories: u64,
     /// Symbolic links.
     pub symlinks: u64,
@@ -18,14 +18,14 @@ pub struct Copied {
     pub special: u64,
     /// Bytes of content, without holes.
     pub bytes: u64,
-    /// Names that were not copied: each was told of.
+    /// Names that failed; each was reported.
     pub failed: u64,
-    /// What was left behind of those that were copied.
+    /// Attributes that were lost.
     pub lost: Losses,
 }
 
 impl Copied {
-    /// Names that are behind the copy, copied or not.
+    /// Names that were handled, including those that failed.
     #[must_use]
     pub fn names(&self) -> u64 {
         let made = self.files + self.directories + self.symlinks + self.links + self.special;
@@ -33,10 +33,10 @@ impl Copied {
     }
 }
 
-/// What a copy left behind because this user, or the file system copied to, does not get it.
+/// Attributes that a copy lost, because this user may not set them or the target cannot hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Names whose owner or group is another one, the first of them, and with them set-id bits.
+    /// Names with another owner or group, which also lose set-id bits; and the first of them.
     pub owners: (u64, Option<PathBuf>),
     /// Names that lack extended attributes, and the first of them.
     pub xattrs: (u64, Option<PathBuf>),
@@ -44,7 +44,7 @@ pub struct Losses {
     pub times: (u64, Option<PathBuf>),
 }
 
-/// Counts one, and keeps the first name.
+/// Counts a loss, and keeps the first path.
 pub(crate) fn count(losses: &mut (u64, Option<PathBuf>), path: &Path) {
     losses.0 += 1;
     if losses.1.is_none() {
@@ -52,24 +52,40 @@ pub(crate) fn count(losses: &mut (u64, Option<PathBuf>), path: &Path) {
     }
 }
 
-/// On which side of a copy something went wrong.
+/// A side of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where it comes from.
+    /// The source.
     From,
-    /// Where it goes.
+    /// The target.
     To,
 }
 
-/// Why something was not copied.
+/// The error of a copy.
 #[derive(Debug)]
 pub struct CopyError {
-    /// On which side.
+    /// The side with the error.
     pub side: Side,
     /// The path on that side: empty for an archive itself.
     pub path: PathBuf,
-    /// What went wrong with it.
+    /// The error.
     pub error: io::Error,
+}
+
+impl CopyError {
+    pub(crate) fn new(side: Side, path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        Self { side, path, error }
+    }
+
+    /// An error of a path below the top of a side.
+    pub(crate) fn below(side: Side, top: &Path, path: &Path, error: io::Error) -> Self {
+        // Joining an empty path would add a slash.
+        match path.as_os_str().is_empty() {
+            true => Self::new(side, top, error),
+            false => Self::new(side, &top.join(path), error),
+        }
+    }
 }
 
 impl fmt::Display for CopyError {

@@ -24,15 +24,7 @@ const XATTR_MAX: usize = 1 << 16;
 /// The host's file systems.
 pub(super) struct Host;
 
-impl Host {
-    /// Holds a directory; a link to one is followed.
-    pub(super) fn open_dir(path: &Path) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(rustix::fs::open(path, flags, Mode::empty())?)
-    }
-}
-
-/// A path that leads to a name without following it, for calls that take no directory.
+/// A path to a name in an open directory, for calls that take no directory.
 fn by_descriptor(dir: &OwnedFd, name: &OsStr) -> PathBuf {
     let mut path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
     path.push(name);
@@ -50,8 +42,8 @@ fn time(seconds: i64, nanoseconds: i64) -> (Time, bool) {
 )]
 fn about(stat: &Stat) -> io::Result<About> {
     let kind = FileType::from_mode(stat.st_mode).ok_or(io::ErrorKind::InvalidData)?;
-    let (atime, early) = time(stat.st_atime as i64, stat.st_atime_nsec as i64);
-    let (mtime, late) = time(stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+    let (atime, atime_clamped) = time(stat.st_atime as i64, stat.st_atime_nsec as i64);
+    let (mtime, mtime_clamped) = time(stat.st_mtime as i64, stat.st_mtime_nsec as i64);
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     Ok(About {
         kind,
@@ -68,11 +60,11 @@ fn about(stat: &Stat) -> io::Result<About> {
             < size,
         atime,
         mtime,
-        clamped: early || late,
+        clamped: atime_clamped || mtime_clamped,
     })
 }
 
-/// The names in a directory that is held.
+/// The names in an open directory.
 pub(super) struct Names(rustix::fs::Dir);
 
 impl Iterator for Names {
@@ -99,6 +91,11 @@ impl Tree for Host {
     type Names = Names;
     type Place = PathBuf;
 
+    fn open_dir(&self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    }
+
     fn about(&self, dir: &OwnedFd, name: &OsStr) -> io::Result<About> {
         about(&rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
@@ -119,7 +116,7 @@ impl Tree for Host {
 
     fn xattrs(&self, dir: &OwnedFd, name: &OsStr) -> io::Result<Xattrs> {
         let path = by_descriptor(dir, name);
-        // Most have none, which takes no room to learn.
+        // Most files have none, which this learns without a buffer.
         match rustix::fs::llistxattr_query(&path) {
             Ok(0) | Err(Code::OPNOTSUPP | Code::NOSYS) => return Ok(Xattrs::new()),
             Ok(_) => {}
@@ -136,7 +133,7 @@ impl Tree for Host {
             let name = OsStr::from_bytes(name);
             match rustix::fs::lgetxattr(&path, name, &mut bytes[..]) {
                 Ok(length) => found.push((name.to_owned(), bytes[..length].to_vec())),
-                // It went meanwhile, or is a name without a value.
+                // It was removed meanwhile, or has no value.
                 Err(Code::NODATA | Code::OPNOTSUPP) => {}
                 Err(code) => return Err(code.into()),
             }
@@ -145,7 +142,7 @@ impl Tree for Host {
     }
 
     fn open(&self, dir: &OwnedFd, name: &OsStr) -> io::Result<File> {
-        // Without waiting, in case it has become a pipe.
+        // `NONBLOCK`, in case it has become a pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(dir, name, flags, Mode::empty())?.into())
     }
@@ -164,7 +161,7 @@ impl Tree for Host {
         };
         match rustix::fs::seek(file, SeekFrom::Hole(start)) {
             Ok(end) => Ok(Some(start..end)),
-            // It was cut meanwhile.
+            // It was truncated meanwhile.
             Err(Code::NXIO) => Ok(None),
             Err(code) => Err(code.into()),
         }
@@ -218,8 +215,8 @@ impl Tree for Host {
         Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
     }
 
-    /// A change of owner clears set-id bits and capabilities, a file that nobody may write takes no
-    /// attributes from others than root, and all of them change times: hence the order.
+    /// The order matters: chown(2) clears set-id bits and capabilities, setxattr(2) without root
+    /// needs write permission, and both change times.
     fn finish(
         &self,
         dir: &OwnedFd,
@@ -267,13 +264,9 @@ impl Tree for Host {
         }
         Ok(lost)
     }
-
-    fn relax(&self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
-/// Has it this owner and group already?
+/// Does the file have this owner and group already?
 fn is_owned(dir: &OwnedFd, name: &OsStr, about: &About) -> io::Result<bool> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok((stat.st_uid, stat.st_gid) == (about.uid, about.gid))

@@ -1,4 +1,4 @@
-//! Our side of a copy: a file system of the core.
+//! A file system of the core as a side of a copy.
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
@@ -12,21 +12,21 @@ use crate::types::{Errno, FileType, Ino, SetAttr, SetTime, XattrSet};
 use crate::view::View;
 use crate::{Dir, File, OpenOptions, ReadDir};
 
-/// Bytes of pages in memory from which on caches are dropped.
+/// Caches are dropped above this number of bytes of cached pages.
 const BYTES_KEPT: u64 = 128 << 20;
-/// Inodes in memory from which on caches are dropped.
+/// Caches are dropped above this number of cached inodes.
 const INODES_KEPT: u64 = 50_000;
-/// How often that is looked at: after so many names.
+/// Names between two checks of that.
 const LOOK: u32 = 256;
 
-/// What the names of ACLs begin with, and the one of the file itself.
+/// The prefix of ACL attributes, and the access ACL.
 const ACLS: &[u8] = b"system.posix_acl_";
 const ACCESS: &[u8] = b"system.posix_acl_access";
 
 /// A file system of the core, as one caller sees it.
 pub(crate) struct Inside {
     root: Dir,
-    /// Which file system it is, for who meets its inodes: no device of the host has this number.
+    /// The device number of its inodes in [`About::id`].
     pub(crate) number: u64,
     names: Cell<u32>,
 }
@@ -40,12 +40,7 @@ impl Inside {
         }
     }
 
-    /// Holds a directory; a link to one is followed.
-    pub(crate) fn open_dir(&self, path: &Path) -> io::Result<Dir> {
-        self.root.open_dir(path)
-    }
-
-    /// Removes a name, of a directory that is empty or of something else.
+    /// Removes a name: an empty directory, or another file.
     pub(crate) fn remove_name(&self, dir: &Dir, name: &OsStr, is_dir: bool) -> io::Result<()> {
         let View { core, who } = &*dir.view;
         let name = name.as_bytes();
@@ -80,6 +75,10 @@ impl Tree for Inside {
     type File = File;
     type Names = Names;
     type Place = Ino;
+
+    fn open_dir(&self, path: &Path) -> io::Result<Dir> {
+        self.root.open_dir(path)
+    }
 
     fn about(&self, dir: &Dir, name: &OsStr) -> io::Result<About> {
         let attr = dir.stat(Path::new(name), false)?;
@@ -150,7 +149,7 @@ impl Tree for Inside {
 
     fn make_file(&self, dir: &Dir, name: &OsStr, about: &About) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        // Without what lends privileges, until the owner is right.
+        // Without set-id bits, until the owner is set.
         let mode = u32::from(about.perm & 0o777);
         dir.open_with(name, options.write(true).create_new(true).mode(mode))
     }
@@ -186,9 +185,8 @@ impl Tree for Inside {
         dir.remove_file(name)
     }
 
-    /// A change of owner clears what lends privileges, a file that nobody may write takes no
-    /// attributes from others than root, and a change of mode changes the mask of an ACL: hence the
-    /// order.
+    /// The order matters: a change of owner clears set-id bits, setting attributes without root
+    /// needs write permission, and a change of mode changes the mask of an ACL.
     fn finish(&self, dir: &Dir, name: &OsStr, about: &About, xattrs: &Xattrs) -> io::Result<Lost> {
         let View { core, who } = &*dir.view;
         let node = dir.resolve(Path::new(name), false)?;
@@ -222,7 +220,7 @@ impl Tree for Inside {
         lost.xattrs = set_xattrs(xattrs, |name| !is_acl(name), set)?;
         core.setattr(who, &node, &rest, None)?;
         lost.xattrs += set_xattrs(xattrs, is_acl, set)?;
-        // One that was inherited from the directory is no part of the copy.
+        // An ACL inherited from the directory is not part of the copy.
         if !is_link && !xattrs.iter().any(|(name, _)| name.as_bytes() == ACCESS) {
             match core.getxattr(who, &node, ACCESS) {
                 Ok(_) => core.removexattr(who, &node, ACCESS)?,

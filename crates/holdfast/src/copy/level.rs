@@ -1,7 +1,8 @@
-//! The directories between the top of a copy and where it is.
+//! The directories from the top of a copy to its current one.
 //!
-//! Only the lowest are held open: a tree may be deeper than a process may have descriptors. One further up keeps its
-//! names in memory and is entered again from below; that it is the same one is checked.
+//! Only the lowest are open, since a tree may be deeper than the limit of descriptors. For a closed
+//! one, the remaining names are kept in memory. It is opened again through `..` of the one below; a
+//! check ensures that it is the same directory.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,31 +10,31 @@ use std::vec;
 
 use super::tree::{About, Tree};
 
-/// Directories that are held open, below the top.
-const AWAKE: usize = 16;
+/// Most open directories below the top.
+const OPEN_MAX: usize = 16;
 
-/// A directory on the way.
+/// A directory on the path.
 pub(super) struct Level<F: Tree, T: Tree> {
-    /// Both sides; none while it sleeps.
+    /// The directory on both sides; `None` while it is closed.
     sides: Option<(F::Dir, T::Dir)>,
-    /// Which directory the copy is.
+    /// Device and number of the target directory.
     to_id: (u64, u64),
     names: Names<F::Names>,
     pub(super) about: About,
 }
 
-/// Names that are still to come.
+/// Names not yet copied.
 enum Names<N> {
     Stream(N),
     Kept(vec::IntoIter<io::Result<OsString>>),
 }
 
-/// The directories from the top down to where a copy is. `sides.is_some()` of the first, and of the last
-/// [`AWAKE`].
+/// The directories from the top to the current one. `sides.is_some()` for the first, and for the
+/// last [`OPEN_MAX`].
 pub(super) struct Levels<F: Tree, T: Tree>(Vec<Level<F, T>>);
 
 /// The top, and the lowest.
-type Ends<'l, F, T> = (&'l Level<F, T>, &'l Level<F, T>);
+type TopAndLast<'l, F, T> = (&'l Level<F, T>, &'l Level<F, T>);
 
 impl<F: Tree, T: Tree> Level<F, T> {
     pub(super) fn new(
@@ -53,7 +54,7 @@ impl<F: Tree, T: Tree> Level<F, T> {
     /// The directory on both sides.
     ///
     /// # Errors
-    /// While it sleeps, which no directory does that is worked on.
+    /// If it is closed, which the current directory never is.
     pub(super) fn sides(&self) -> io::Result<(&F::Dir, &T::Dir)> {
         let sides = self.sides.as_ref().map(|(from, to)| (from, to));
         sides.ok_or_else(|| io::Error::other("is not open"))
@@ -66,7 +67,7 @@ impl<F: Tree, T: Tree> Level<F, T> {
         }
     }
 
-    fn sleep(&mut self) {
+    fn close(&mut self) {
         if let Names::Stream(names) = &mut self.names {
             let rest: Vec<_> = names.collect();
             self.names = Names::Kept(rest.into_iter());
@@ -74,8 +75,8 @@ impl<F: Tree, T: Tree> Level<F, T> {
         self.sides = None;
     }
 
-    /// Holds it again, as the directory above `below`.
-    fn wake(&mut self, (from, to): (&F, &T), below: &Self) -> io::Result<()> {
+    /// Opens it again, as the parent of `below`.
+    fn reopen(&mut self, (from, to): (&F, &T), below: &Self) -> io::Result<()> {
         if self.sides.is_some() {
             return Ok(());
         }
@@ -97,34 +98,34 @@ impl<F: Tree, T: Tree> Levels<F, T> {
         Self(vec![top])
     }
 
-    /// The next name in the lowest directory; `None`: all is done.
+    /// The next name in the lowest directory; `None`: the walk is done.
     pub(super) fn next_name(&mut self) -> Option<Option<io::Result<OsString>>> {
         self.0.last_mut().map(Level::next_name)
     }
 
     /// The top, and the lowest.
-    pub(super) fn ends(&self) -> Option<Ends<'_, F, T>> {
+    pub(super) fn top_and_last(&self) -> Option<TopAndLast<'_, F, T>> {
         Some((self.0.first()?, self.0.last()?))
     }
 
-    /// Goes down.
+    /// Descends.
     pub(super) fn push(&mut self, level: Level<F, T>) {
         self.0.push(level);
-        let asleep = self.0.len().saturating_sub(1 + AWAKE);
-        // The top stays: links are made from there.
-        if asleep > 0 {
-            self.0[asleep].sleep();
+        let to_close = self.0.len().saturating_sub(1 + OPEN_MAX);
+        // The top stays open: links are made from there.
+        if to_close > 0 {
+            self.0[to_close].close();
         }
     }
 
-    /// Goes up; gives what was left.
+    /// Ascends; returns the level that was left.
     ///
     /// # Errors
-    /// If the directory above is not to be found again.
+    /// If the parent has been moved.
     pub(super) fn pop(&mut self, sides: (&F, &T)) -> io::Result<Option<Level<F, T>>> {
         let level = self.0.pop();
         if let (Some(level), Some(above)) = (&level, self.0.last_mut()) {
-            above.wake(sides, level)?;
+            above.reopen(sides, level)?;
         }
         Ok(level)
     }

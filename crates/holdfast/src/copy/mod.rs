@@ -1,8 +1,8 @@
 //! Copying trees in and out of a file system, without mounting it.
 //!
 //! Files, directories, symbolic and hard links, pipes, sockets and devices, with modes, owners,
-//! access and modification times and extended attributes (ACLs among them); holes stay holes.
-//! Times of birth and change cannot be set anywhere, and are those of the copy.
+//! access and modification times and extended attributes (ACLs among them); holes stay holes. Times
+//! of birth and change cannot be set, and are those of the copy.
 
 pub(crate) mod counts;
 mod host;
@@ -20,52 +20,51 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::FileSystem;
 use crate::types::Errno;
-use crate::{Dir, FileSystem};
 use host::Host;
 pub(crate) use inside::{Inside, Names};
 use tree::Tree;
 use walk::{Walk, split};
 
-/// How a tree is copied.
+/// Options of a copy.
 #[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
-    /// The device and the number of a file of the host that is left out: the image copied into,
-    /// say.
+    /// Device and number of a host file to skip, such as the image copied into.
     pub skip: Option<(u64, u64)>,
     /// Once true, the copy ends with `ECANCELED`.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
-/// What is told while a copy goes on.
+/// An event of a copy.
 #[derive(Debug)]
 pub enum CopyEvent<'c> {
-    /// So much was copied so far.
+    /// The counts so far.
     Progress(&'c Copied),
-    /// One name was not copied; the copy goes on.
+    /// One name failed; the copy goes on.
     Failed(&'c CopyError),
-    /// This name is copied, and there is something to know about it.
+    /// A remark about a name that was copied.
     Warning {
         /// Its path.
         path: &'c Path,
-        /// What is to know.
+        /// The remark.
         text: &'c str,
     },
-    /// This name, below the top, was left out as the options say.
+    /// A name below the top was skipped, as the options demand.
     Skipped(&'c Path),
 }
 
-/// Numbers for file systems, so that a copy knows whether it meets its own goal.
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
+/// Device numbers for file systems, so that a copy can detect its own target. The host's have 32
+/// bits, so none of them is equal.
+static NUMBERS: AtomicU64 = AtomicU64::new(1 << 32);
 
 impl FileSystem {
-    /// Copies what a path of the host leads to so that it becomes what `to` leads to: a directory
-    /// with all below it, merged into one that is there; anything else replaces what is there,
-    /// unless that is a directory. A link as `from` is copied, not followed, unless it ends with a
-    /// slash.
+    /// Copies a path of the host to `to`. A directory is copied with all below it, and merged with
+    /// an existing one. Any other file replaces an existing name, unless that is a directory. If
+    /// `from` is a link, the link itself is copied, unless the path ends with a slash.
     ///
-    /// What cannot be copied is told to `watch`, and the copy goes on; what this caller or file
-    /// system does not get of owners and attributes is counted.
+    /// Names that cannot be copied are reported to `watch`, and the copy goes on. Owners and
+    /// attributes that cannot be set are counted.
     ///
     /// ```
     /// use holdfast::{CopyOptions, FileSystem};
@@ -80,7 +79,7 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// If `from` cannot be looked at, or nothing more can be written: no space, read-only, `EIO`.
+    /// If `from` cannot be read, or nothing more can be written: no space, read-only, `EIO`.
     pub fn copy_in(
         &self,
         from: impl AsRef<Path>,
@@ -93,8 +92,7 @@ impl FileSystem {
         copy((&Host, from), (&inside, to), options, watch)
     }
 
-    /// Copies what a path leads to out to a path of the host, as [`FileSystem::copy_in`] does the
-    /// other way.
+    /// Copies a path to a path of the host, as [`FileSystem::copy_in`] in the other direction.
     ///
     /// # Errors
     /// As [`FileSystem::copy_in`].
@@ -110,8 +108,8 @@ impl FileSystem {
         copy((&inside, from), (&Host, to), options, watch)
     }
 
-    /// Copies what a path leads to into another file system, or elsewhere in this one, as
-    /// [`FileSystem::copy_in`]. A directory is not copied into itself.
+    /// Copies a path to another file system, or within this one, as [`FileSystem::copy_in`]. A
+    /// directory is not copied into itself.
     ///
     /// # Errors
     /// As [`FileSystem::copy_in`].
@@ -136,63 +134,41 @@ impl FileSystem {
     }
 }
 
-/// A side whose directories can be opened by path.
-trait Openable: Tree {
-    fn dir(&self, path: &Path) -> io::Result<Self::Dir>;
-}
-
-impl Openable for Host {
-    fn dir(&self, path: &Path) -> io::Result<Self::Dir> {
-        Self::open_dir(path)
-    }
-}
-
-impl Openable for Inside {
-    fn dir(&self, path: &Path) -> io::Result<Dir> {
-        self.open_dir(path)
-    }
-}
-
-fn copy<F: Openable, T: Openable>(
+fn copy<F: Tree, T: Tree>(
     (from, source): (&F, &Path),
     (to, target): (&T, &Path),
     options: &CopyOptions,
     watch: &mut dyn FnMut(CopyEvent<'_>),
 ) -> Result<Copied, CopyError> {
-    let failed = |side, path: &Path| {
-        let path = path.to_owned();
-        move |error| CopyError { side, path, error }
-    };
+    let reading = |error| CopyError::new(Side::From, source, error);
+    let writing = |error| CopyError::new(Side::To, target, error);
     let walk = Walk::new((from, to), (source, target), options, watch);
-    // What has no last name (`/`, `..`) is a directory.
+    // A path without a last name (`/`, `..`) is a directory.
     let single = match split(source) {
-        Some((parent, name)) if !ends_with_slash(source) => {
-            let dir = from.dir(parent).map_err(failed(Side::From, source))?;
-            let about = from
-                .about(&dir, &name)
-                .map_err(failed(Side::From, source))?;
+        Some((parent, name)) if !has_final_slash(source) => {
+            let dir = from.open_dir(parent).map_err(reading)?;
+            let about = from.about(&dir, &name).map_err(reading)?;
             (!about.kind.is_dir()).then_some((dir, name))
         }
         _ => None,
     };
     if let Some((dir, name)) = single {
-        let (parent, new) =
-            split(target).ok_or_else(|| failed(Side::To, target)(Errno::EISDIR.into()))?;
-        let parent = to.dir(parent).map_err(failed(Side::To, target))?;
+        let (parent, new) = split(target).ok_or_else(|| writing(Errno::EISDIR.into()))?;
+        let parent = to.open_dir(parent).map_err(writing)?;
         return walk.single((&dir, &name), (&parent, &new));
     }
-    let dir = from.dir(source).map_err(failed(Side::From, source))?;
+    let dir = from.open_dir(source).map_err(reading)?;
     if let Some((parent, new)) = split(target) {
-        let parent = to.dir(parent).map_err(failed(Side::To, target))?;
+        let parent = to.open_dir(parent).map_err(writing)?;
         match to.make_dir(&parent, &new) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(failed(Side::To, target))?,
+            made => made.map_err(writing)?,
         }
     }
-    let goal = to.dir(target).map_err(failed(Side::To, target))?;
+    let goal = to.open_dir(target).map_err(writing)?;
     walk.contents(dir, goal)
 }
 
-fn ends_with_slash(path: &Path) -> bool {
+fn has_final_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }

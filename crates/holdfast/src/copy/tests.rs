@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 const BIG: u64 = 40 << 20;
 
-/// Long content as something short that is the same only if the content is.
+/// A hash of the content.
 fn short(content: &[u8]) -> Vec<u8> {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let mut hasher = DefaultHasher::new();
@@ -15,7 +15,7 @@ fn short(content: &[u8]) -> Vec<u8> {
     hasher.finish().to_le_bytes().to_vec()
 }
 
-/// All that a copy keeps of a tree: one line a name.
+/// All attributes that a copy keeps, one line for each name.
 pub(crate) fn told(fs: &FileSystem, dir: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut paths = vec![PathBuf::from(dir)];
@@ -51,7 +51,7 @@ pub(crate) fn told(fs: &FileSystem, dir: &str) -> Vec<String> {
             if meta.is_dir() { 0 } else { attr.nlink },
             if meta.is_dir() { 0 } else { attr.size },
             attr.mtime,
-            // Reading by another name, or listing a directory, changes the time of access.
+            // Reading through another name, or listing a directory, changes the access time.
             if meta.is_file() && meta.nlink() == 1 {
                 attr.atime
             } else {
@@ -83,7 +83,7 @@ fn stamp(fs: &FileSystem, path: &str, mtime: i64) {
         .unwrap();
 }
 
-/// One of everything.
+/// A tree with files of every type.
 pub(crate) fn sample() -> FileSystem {
     let fs = FileSystem::builder().options(crate::Options {
         atime: crate::AtimePolicy::None,

@@ -1,7 +1,7 @@
-//! A side of a copy: what can be read from, and written to.
+//! A side of a copy: operations for reading and writing a tree.
 //!
-//! Every step goes from a directory that is held to one name in it, so no path grows too long and
-//! no link leads astray. The name `.` is the directory itself.
+//! Every operation takes an open directory and one name in it, so no path is too long and no link
+//! is followed by accident. The name `.` is the directory itself.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,7 +13,7 @@ use crate::types::{FileType, Time};
 /// Extended attributes: full names and values.
 pub(crate) type Xattrs = Vec<(OsString, Vec<u8>)>;
 
-/// The attributes that a copy takes along, and what tells it how to.
+/// The attributes of an inode that a copy needs.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     pub(crate) kind: FileType,
@@ -23,44 +23,47 @@ pub(crate) struct About {
     pub(crate) rdev: u64,
     pub(crate) size: u64,
     pub(crate) nlink: u64,
-    /// Which inode it is: device and number.
+    /// The identity of the inode: device and number.
     pub(crate) id: (u64, u64),
-    /// May there be holes in it?
+    /// May it have holes?
     pub(crate) sparse: bool,
     pub(crate) atime: Time,
     pub(crate) mtime: Time,
-    /// Is one of its times beyond what a volume can hold?
+    /// Was a time outside the range of volumes, and clamped?
     pub(crate) clamped: bool,
 }
 
-/// The permissions of a copy that belongs to another user: they lend nobody's privileges.
+/// The permission bits kept if the owner cannot be set: without set-id bits.
 pub(crate) const NO_PRIVILEGES: u16 = 0o1777;
 
-/// What a copy could not take along.
+/// The attributes that could not be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost {
     pub(crate) owner: bool,
     pub(crate) xattrs: u64,
 }
 
-/// The host's file system, or one of ours.
+/// The host's file systems, or one of Holdfast.
 pub(crate) trait Tree {
-    /// A directory that is held.
+    /// An open directory.
     type Dir;
     /// An open regular file.
     type File;
     /// The names of a directory, without `.` and `..`.
     type Names: Iterator<Item = io::Result<OsString>>;
-    /// Where a file was made that may get more names.
+    /// A reference to a file that may get more names.
     type Place;
+
+    /// Opens a directory by path; a link is followed.
+    fn open_dir(&self, path: &Path) -> io::Result<Self::Dir>;
 
     /// The attributes of a name; links are not followed.
     fn about(&self, dir: &Self::Dir, name: &OsStr) -> io::Result<About>;
 
-    /// The directory of this name; a link to one is none.
+    /// Opens the directory of this name; a link is not followed.
     fn enter(&self, dir: &Self::Dir, name: &OsStr) -> io::Result<Self::Dir>;
 
-    /// The directory that this one is in.
+    /// The parent directory.
     fn parent(&self, dir: &Self::Dir) -> io::Result<Self::Dir> {
         self.enter(dir, "..".as_ref())
     }
@@ -78,7 +81,7 @@ pub(crate) trait Tree {
 
     fn read_at(&self, file: &Self::File, buf: &mut [u8], at: u64) -> io::Result<usize>;
 
-    /// The first run of data at or behind `at`; none if only a hole follows.
+    /// The first run of data at or after `at`; `None` if only a hole follows.
     fn next_data(&self, file: &Self::File, at: u64) -> io::Result<Option<Range<u64>>>;
 
     /// Makes a directory that only its owner may enter.
@@ -96,10 +99,10 @@ pub(crate) trait Tree {
 
     fn set_len(&self, file: &Self::File, size: u64) -> io::Result<()>;
 
-    /// Where this was made, for [`link`](Self::link); `path` leads to it from the top.
+    /// A reference to a file for [`link`](Self::link); `path` is relative to the top.
     fn place(&self, path: &Path, dir: &Self::Dir, name: &OsStr) -> io::Result<Self::Place>;
 
-    /// Gives one more name to what was made before.
+    /// Makes another name of a file.
     fn link(
         &self,
         top: &Self::Dir,
@@ -108,10 +111,10 @@ pub(crate) trait Tree {
         name: &OsStr,
     ) -> io::Result<()>;
 
-    /// Removes a name that is no directory's.
+    /// Removes a name that is not a directory.
     fn remove(&self, dir: &Self::Dir, name: &OsStr) -> io::Result<()>;
 
-    /// Gives it the attributes of what it is a copy of.
+    /// Sets the attributes of a copy.
     fn finish(
         &self,
         dir: &Self::Dir,
@@ -120,11 +123,13 @@ pub(crate) trait Tree {
         xattrs: &Xattrs,
     ) -> io::Result<Lost>;
 
-    /// Called after every name: lets go of memory that nobody needs.
-    fn relax(&self) -> io::Result<()>;
+    /// Called after every name: may drop caches.
+    fn relax(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
-/// Sets those extended attributes that are `wanted` by `set`; gives how many are not to be had there.
+/// Sets the extended attributes that are `wanted`; returns the number of those that are refused.
 pub(crate) fn set_xattrs(
     xattrs: &Xattrs,
     wanted: impl Fn(&OsStr) -> bool,
@@ -140,7 +145,7 @@ pub(crate) fn set_xattrs(
     Ok(lost)
 }
 
-/// Does this user, or this file system, not get that?
+/// Is it an error of missing permission or support?
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),

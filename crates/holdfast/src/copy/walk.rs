@@ -1,4 +1,4 @@
-//! The copy of one tree: depth first, each directory's attributes when it is left.
+//! The copy of one tree: depth first, setting a directory's attributes when it is left.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -17,23 +17,23 @@ const CHUNK: usize = 1 << 20;
 /// The name of a directory in itself.
 const SELF: &str = ".";
 
-/// A result whose error names a path and a side.
+/// A result with a [`CopyError`].
 type Result<T> = std::result::Result<T, CopyError>;
 
-/// One copy.
+/// A copy in progress.
 pub(crate) struct Walk<'w, F: Tree, T: Tree> {
     pub(crate) from: &'w F,
     pub(crate) to: &'w T,
     pub(crate) options: &'w CopyOptions,
     pub(crate) watch: &'w mut dyn FnMut(CopyEvent<'_>),
-    /// Where both sides begin, for messages.
+    /// The top paths of both sides, for messages.
     pub(crate) tops: (&'w Path, &'w Path),
     /// The path below both.
     below: PathBuf,
-    /// The directory copied into, which is not copied into itself.
+    /// The target directory, which is not copied into itself.
     goal: Option<(u64, u64)>,
     copied: Copied,
-    /// Files with several names, and how many of those are still to come.
+    /// Files with several names, and the number of names not met yet.
     places: HashMap<(u64, u64), (T::Place, u64)>,
     buffer: Vec<u8>,
 }
@@ -59,35 +59,38 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
         }
     }
 
-    /// What goes wrong on one side, with the path there.
-    fn at(&self, side: Side) -> impl Fn(io::Error) -> CopyError {
-        move |error| {
-            let top = match side {
-                Side::From => self.tops.0,
-                Side::To => self.tops.1,
-            };
-            let path = if self.below.as_os_str().is_empty() {
-                top.to_owned()
-            } else {
-                top.join(&self.below)
-            };
-            CopyError { side, path, error }
-        }
+    /// An error of one side, with the current path there.
+    fn error(&self, side: Side, error: io::Error) -> CopyError {
+        let top = match side {
+            Side::From => self.tops.0,
+            Side::To => self.tops.1,
+        };
+        CopyError::below(side, top, &self.below, error)
     }
 
-    /// Copies all that a directory holds into another, and its attributes.
+    /// The result of an operation on the source.
+    fn reading<R>(&self, done: io::Result<R>) -> Result<R> {
+        done.map_err(|error| self.error(Side::From, error))
+    }
+
+    /// The result of an operation on the target.
+    fn writing<R>(&self, done: io::Result<R>) -> Result<R> {
+        done.map_err(|error| self.error(Side::To, error))
+    }
+
+    /// Copies the content and the attributes of a directory into another.
     pub(crate) fn contents(mut self, from: F::Dir, to: T::Dir) -> Result<Copied> {
         let dot = OsStr::new(SELF);
-        let goal = self.to.about(&to, dot).map_err(self.at(Side::To))?.id;
+        let goal = self.writing(self.to.about(&to, dot))?.id;
         self.goal = Some(goal);
-        let about = self.from.about(&from, dot).map_err(self.at(Side::From))?;
-        let names = self.from.names(&from).map_err(self.at(Side::From))?;
+        let about = self.reading(self.from.about(&from, dot))?;
+        let names = self.reading(self.from.names(&from))?;
         let mut levels = Levels::new(Level::<F, T>::new((from, to), names, about, goal));
         while let Some(next) = levels.next_name() {
             match next {
                 Some(Ok(name)) => {
                     self.below.push(&name);
-                    let Some((top, last)) = levels.ends() else {
+                    let Some((top, last)) = levels.top_and_last() else {
                         break;
                     };
                     let deeper = self.step(last, top, &name);
@@ -98,7 +101,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
                     self.breathe()?;
                 }
                 Some(Err(error)) => {
-                    let failed = Err(self.at(Side::From)(error));
+                    let failed = Err(self.error(Side::From, error));
                     self.unless_fatal::<()>(failed)?;
                     self.leave(&mut levels)?;
                 }
@@ -108,21 +111,18 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
         Ok(self.copied)
     }
 
-    /// Copies one name that is no directory's.
+    /// Copies one name that is not a directory.
     pub(crate) fn single(
         mut self,
         from: (&F::Dir, &OsStr),
         to: (&T::Dir, &OsStr),
     ) -> Result<Copied> {
-        let about = self
-            .from
-            .about(from.0, from.1)
-            .map_err(self.at(Side::From))?;
+        let about = self.reading(self.from.about(from.0, from.1))?;
         self.other(from, to, to.0, &about)?;
         Ok(self.copied)
     }
 
-    /// Goes on after what concerns one name only.
+    /// Reports an error of one name, and goes on; passes a fatal error on.
     fn unless_fatal<R>(&mut self, done: Result<R>) -> Result<Option<R>> {
         match done {
             Ok(done) => Ok(Some(done)),
@@ -136,18 +136,18 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     }
 
     fn breathe(&mut self) -> Result<()> {
-        check_stop(self.options.stop.as_ref()).map_err(self.at(Side::To))?;
+        self.writing(check_stop(self.options.stop.as_ref()))?;
         (self.watch)(CopyEvent::Progress(&self.copied));
-        self.from.relax().map_err(self.at(Side::From))?;
-        self.to.relax().map_err(self.at(Side::To))
+        self.reading(self.from.relax())?;
+        self.writing(self.to.relax())
     }
 
-    /// The last directory is done.
+    /// Finishes the last directory.
     fn leave(&mut self, levels: &mut Levels<F, T>) -> Result<()> {
         let left = levels.pop((self.from, self.to));
-        if let Some(level) = left.map_err(self.at(Side::From))? {
+        if let Some(level) = self.reading(left)? {
             let dot = OsStr::new(SELF);
-            let (from, to) = level.sides().map_err(self.at(Side::From))?;
+            let (from, to) = self.reading(level.sides())?;
             let finished = self.finish((from, dot), (to, dot), &level.about);
             if self.unless_fatal(finished)?.is_some() {
                 self.copied.directories += 1;
@@ -157,42 +157,42 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
         Ok(())
     }
 
-    /// Copies a name, or enters it.
+    /// Copies a name; returns a directory to descend into.
     fn step(
         &mut self,
         level: &Level<F, T>,
         top: &Level<F, T>,
         name: &OsStr,
     ) -> Result<Option<Level<F, T>>> {
-        let (from, to) = level.sides().map_err(self.at(Side::From))?;
-        let about = self.from.about(from, name).map_err(self.at(Side::From))?;
+        let (from, to) = self.reading(level.sides())?;
+        let about = self.reading(self.from.about(from, name))?;
         if self.options.skip == Some(about.id) {
             (self.watch)(CopyEvent::Skipped(&self.below));
             return Ok(None);
         }
         if about.kind != FileType::Directory {
-            let (_, top) = top.sides().map_err(self.at(Side::To))?;
+            let (_, top) = self.writing(top.sides())?;
             self.other((from, name), (to, name), top, &about)?;
             return Ok(None);
         }
         if self.goal == Some(about.id) {
             let error = io::Error::other("is where it is copied to: not copied into itself");
-            return Err(self.at(Side::From)(error));
+            return Err(self.error(Side::From, error));
         }
-        let from = self.from.enter(from, name).map_err(self.at(Side::From))?;
-        let names = self.from.names(&from).map_err(self.at(Side::From))?;
+        let from = self.reading(self.from.enter(from, name))?;
+        let names = self.reading(self.from.names(&from))?;
         match self.to.make_dir(to, name) {
-            // A directory that is there already takes what is copied; anything else fails below.
+            // An existing directory is merged; anything else fails below.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(self.at(Side::To))?,
+            made => self.writing(made)?,
         }
-        let to = self.to.enter(to, name).map_err(self.at(Side::To))?;
+        let to = self.writing(self.to.enter(to, name))?;
         let made = self.to.about(&to, OsStr::new(SELF));
-        let made = made.map_err(self.at(Side::To))?.id;
+        let made = self.writing(made)?.id;
         Ok(Some(Level::new((from, to), names, about, made)))
     }
 
-    /// Copies what is no directory.
+    /// Copies a name that is not a directory.
     fn other(
         &mut self,
         from: (&F::Dir, &OsStr),
@@ -207,7 +207,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
             if last {
                 self.places.remove(&about.id);
             }
-            linked.map_err(self.at(Side::To))?;
+            self.writing(linked)?;
             self.copied.links += 1;
             return Ok(());
         }
@@ -217,26 +217,22 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
                 self.copied.files += 1;
             }
             FileType::Symlink => {
-                let target = self
-                    .from
-                    .target(from.0, from.1)
-                    .map_err(self.at(Side::From))?;
-                replacing(self.to, to, || self.to.make_symlink(to.0, to.1, &target))
-                    .map_err(self.at(Side::To))?;
+                let target = self.reading(self.from.target(from.0, from.1))?;
+                self.writing(replacing(self.to, to, || {
+                    self.to.make_symlink(to.0, to.1, &target)
+                }))?;
                 self.copied.symlinks += 1;
             }
             _ => {
-                replacing(self.to, to, || self.to.make_special(to.0, to.1, about))
-                    .map_err(self.at(Side::To))?;
+                self.writing(replacing(self.to, to, || {
+                    self.to.make_special(to.0, to.1, about)
+                }))?;
                 self.copied.special += 1;
             }
         }
         self.finish(from, to, about)?;
         if about.nlink > 1 {
-            let place = self
-                .to
-                .place(&self.below, to.0, to.1)
-                .map_err(self.at(Side::To))?;
+            let place = self.writing(self.to.place(&self.below, to.0, to.1))?;
             self.places.insert(about.id, (place, about.nlink - 1));
         }
         Ok(())
@@ -249,19 +245,15 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
         to: (&T::Dir, &OsStr),
         about: &About,
     ) -> Result<()> {
-        let source = self
-            .from
-            .open(from.0, from.1)
-            .map_err(self.at(Side::From))?;
-        let target = replacing(self.to, to, || self.to.make_file(to.0, to.1, about))
-            .map_err(self.at(Side::To))?;
+        let source = self.reading(self.from.open(from.0, from.1))?;
+        let target = self.writing(replacing(self.to, to, || {
+            self.to.make_file(to.0, to.1, about)
+        }))?;
         self.buffer.resize(CHUNK, 0);
         let mut at = 0;
         'runs: loop {
             let run = if about.sparse {
-                self.from
-                    .next_data(&source, at)
-                    .map_err(self.at(Side::From))?
+                self.reading(self.from.next_data(&source, at))?
             } else {
                 Some(at..u64::MAX)
             };
@@ -270,31 +262,27 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
             while at < run.end {
                 let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
                 let read = self.from.read_at(&source, &mut self.buffer[..most], at);
-                let read = read.map_err(self.at(Side::From))?;
+                let read = self.reading(read)?;
                 if read == 0 {
                     break 'runs;
                 }
-                self.to
-                    .write_all_at(&target, &self.buffer[..read], at)
-                    .map_err(self.at(Side::To))?;
+                self.writing(self.to.write_all_at(&target, &self.buffer[..read], at))?;
                 at += read as u64;
                 self.copied.bytes += read as u64;
                 if read == CHUNK {
                     (self.watch)(CopyEvent::Progress(&self.copied));
-                    check_stop(self.options.stop.as_ref()).map_err(self.at(Side::To))?;
+                    self.writing(check_stop(self.options.stop.as_ref()))?;
                 }
             }
         }
         if about.sparse {
-            self.to
-                .set_len(&target, about.size.max(at))
-                .map_err(self.at(Side::To))?;
+            self.writing(self.to.set_len(&target, about.size.max(at)))?;
         }
-        // Files of sysfs end before their size, and keep it.
+        // Files of sysfs end before their size, which stays the same.
         let now = (at < about.size).then(|| self.from.about(from.0, from.1));
         if now.is_some_and(|now| now.is_ok_and(|now| now.size < about.size)) {
             let error = io::Error::other("became shorter while it was copied");
-            return Err(self.at(Side::From)(error));
+            return Err(self.error(Side::From, error));
         }
         Ok(())
     }
@@ -305,12 +293,9 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
         to: (&T::Dir, &OsStr),
         about: &About,
     ) -> Result<()> {
-        let xattrs: Xattrs = self
-            .from
-            .xattrs(from.0, from.1)
-            .map_err(self.at(Side::From))?;
+        let xattrs: Xattrs = self.reading(self.from.xattrs(from.0, from.1))?;
         let finished = self.to.finish(to.0, to.1, about, &xattrs);
-        let lost = finished.map_err(self.at(Side::To))?;
+        let lost = self.writing(finished)?;
         let path = if self.below.as_os_str().is_empty() {
             Path::new(SELF)
         } else {
@@ -330,7 +315,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     }
 }
 
-/// Makes a name; what is there already and is no directory goes first.
+/// Makes a name; an existing name is removed first, unless it is a directory.
 pub(crate) fn replacing<T: Tree, R>(
     tree: &T,
     (dir, name): (&T::Dir, &OsStr),
@@ -345,7 +330,7 @@ pub(crate) fn replacing<T: Tree, R>(
     }
 }
 
-/// Will nothing more be written there either?
+/// Is it an error that ends the copy?
 pub(crate) fn is_fatal(failed: &CopyError) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let kind = failed.error.kind();
@@ -356,12 +341,12 @@ pub(crate) fn is_fatal(failed: &CopyError) -> bool {
     failed.side == Side::To && (stops || failed.error.raw_os_error() == Some(EIO))
 }
 
-/// The work was told to stop.
+/// The error of the stop flag.
 const ECANCELED: i32 = crate::types::Errno::ECANCELED.raw();
-/// The device below failed.
+/// The error of a failed device.
 const EIO: i32 = crate::types::Errno::EIO.raw();
 
-/// The directory and the name that a path ends with.
+/// The parent and the last name of a path.
 pub(crate) fn split(path: &Path) -> Option<(&Path, OsString)> {
     let name = path.file_name()?;
     let parent = match path.parent()? {

@@ -34,7 +34,7 @@ impl Dir {
     /// Does the path lead to something, as `std::fs::exists`?
     ///
     /// # Errors
-    /// Whatever keeps from telling: all errors of [`Dir::metadata`] but `ENOENT`.
+    /// All errors of [`Dir::metadata`] but `ENOENT`.
     pub fn try_exists(&self, path: impl AsRef<Path>) -> io::Result<bool> {
         match self.stat(path.as_ref(), true) {
             Ok(_) => Ok(true),
@@ -95,7 +95,7 @@ impl Dir {
     /// Changes owner and group, as `std::os::unix::fs::chown`; `None` leaves one as it is.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_CHOWN`, except for an owner who picks one of the own groups; `EROFS`.
+    /// `EPERM` without `CAP_CHOWN`, except for an owner that sets one of its own groups; `EROFS`.
     pub fn chown(
         &self,
         path: impl AsRef<Path>,
@@ -126,7 +126,7 @@ impl Dir {
     }
 }
 
-/// The change that chown(2) asks for.
+/// The change for chown(2).
 pub(crate) fn owner(uid: Option<u32>, gid: Option<u32>) -> SetAttr {
     SetAttr {
         uid,

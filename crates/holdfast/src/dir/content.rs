@@ -39,7 +39,7 @@ impl Dir {
     /// Opens a file as the options say.
     ///
     /// # Errors
-    /// Those of open(2); `EINVAL` for options that make no sense together.
+    /// Those of open(2); `EINVAL` for options that contradict.
     pub fn open_with(&self, path: impl AsRef<Path>, options: &OpenOptions) -> io::Result<File> {
         let View { core, who } = &*self.view;
         let (path, flags) = (bytes(path.as_ref()), options.open_flags()?);
@@ -90,7 +90,7 @@ impl Dir {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
         let target = self.open_with(to, options.mode(metadata.mode()))?;
-        // The umask took from the mode, or the file was there with another one.
+        // The umask has cleared bits, or the file existed with another mode.
         target.set_permissions(metadata.permissions())?;
         let mut copied = 0;
         loop {

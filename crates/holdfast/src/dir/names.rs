@@ -19,8 +19,8 @@ impl Dir {
         self.create_dir_with(path, &DirBuilder::new())
     }
 
-    /// Makes a directory and those missing above it, as `std::fs::create_dir_all`: no failure if
-    /// it exists, and many may be at it at once.
+    /// Makes a directory and missing parents, as `std::fs::create_dir_all`. An existing directory
+    /// is no error, and several threads may make the same path.
     ///
     /// # Errors
     /// As [`Dir::create_dir`]; `ENOTDIR`, `EEXIST` where something else is in the way.
@@ -28,7 +28,7 @@ impl Dir {
         self.create_dir_with(path, DirBuilder::new().recursive(true))
     }
 
-    /// Makes a directory with a mode of one's own, as `std::fs::DirBuilder`.
+    /// Makes a directory with options, as `std::fs::DirBuilder`.
     ///
     /// # Errors
     /// As [`Dir::create_dir`] or [`Dir::create_dir_all`].
@@ -51,8 +51,8 @@ impl Dir {
     }
 
     /// Removes a directory with all below it, as `std::fs::remove_dir_all`. Symbolic links are
-    /// removed, never followed, also when others change the tree meanwhile; what others remove
-    /// first is no failure. `.`, `..` and `/` are refused before anything is removed.
+    /// removed, never followed, also when the tree changes concurrently. A name that another thread
+    /// removes first is no error. `.`, `..` and `/` are refused before anything is removed.
     ///
     /// ```
     /// use holdfast::FileSystem;
@@ -135,8 +135,7 @@ impl Dir {
         Ok(core.rename_at(who, &self.base, from, &to_dir.base, to, flags)?)
     }
 
-    /// Gives a file one more name, as `std::fs::hard_link`. A symbolic link is not followed: it
-    /// gets the name itself.
+    /// Makes another name of a file, as `std::fs::hard_link`. A symbolic link is not followed.
     ///
     /// # Errors
     /// `EEXIST`; `ENOENT`; `EPERM` for a directory; `EMLINK`; `EACCES`; `EROFS`.
@@ -144,7 +143,7 @@ impl Dir {
         self.hard_link_to(original, self, link)
     }
 
-    /// Gives a file one more name, at a path relative to another directory.
+    /// Makes another name of a file, at a path relative to another directory.
     ///
     /// # Errors
     /// `EXDEV` if `link_dir` belongs to another file system; otherwise as [`Dir::hard_link`].
@@ -160,7 +159,7 @@ impl Dir {
         Ok(core.link_at(who, &node, &link_dir.base, bytes(link.as_ref()))?)
     }
 
-    /// Gives an open file one more name, or the first to one made without
+    /// Makes another name of an open file, or the first name of an unnamed one
     /// ([`OpenOptions::tmpfile`](crate::OpenOptions::tmpfile)).
     ///
     /// # Errors
@@ -184,7 +183,7 @@ impl Dir {
         Ok(())
     }
 
-    /// Where a symbolic link points, as `std::fs::read_link`.
+    /// The target of a symbolic link, as `std::fs::read_link`.
     ///
     /// # Errors
     /// `EINVAL` for anything but a symbolic link.
@@ -194,8 +193,7 @@ impl Dir {
         Ok(OsString::from_vec(target.into()).into())
     }
 
-    /// Makes a named pipe. It can be looked at; only a kernel in front of this file system can
-    /// carry bytes through it.
+    /// Makes a named pipe. Only a kernel mount can carry data through it.
     ///
     /// # Errors
     /// As [`Dir::create_dir`].

@@ -1,4 +1,4 @@
-//! Whole trees: making the directories above a path, removing all below one.
+//! Whole trees: making the parents of a path, removing all below one.
 
 use std::path::Path;
 use std::vec::IntoIter;
@@ -19,7 +19,7 @@ impl Dir {
         Ok(())
     }
 
-    /// Makes a directory and those missing above it; others may be making the same ones.
+    /// Makes a directory and missing parents; other threads may make the same ones.
     pub(super) fn make_all(&self, path: &Path, perm: u16) -> Result<()> {
         let mut missing = Vec::new();
         for above in path.ancestors().filter(|above| *above != Path::new("")) {
@@ -37,7 +37,7 @@ impl Dir {
         Ok(())
     }
 
-    /// A failure to make a directory is none if there is one.
+    /// Ignores the failure to make a directory that exists.
     fn unless_directory(&self, path: &Path, made: Result<()>) -> Result<()> {
         made.or_else(|error| match self.resolve(path, true) {
             Ok(node) if node.kind().is_dir() => Ok(()),
@@ -45,15 +45,15 @@ impl Dir {
         })
     }
 
-    /// Removes what a path names: a directory with all below it, or a symbolic link.
+    /// Removes a directory with all below it, or a symbolic link.
     ///
-    /// Every step goes from a directory that is held to a name in it, so neither links nor
-    /// directories that are moved meanwhile lead it astray, and no path grows too long.
+    /// Every step goes from an open directory to a name in it. So links are not followed,
+    /// directories moved concurrently do no harm, and no path is too long.
     pub(super) fn remove_all(&self, path: &Path) -> Result<()> {
         let View { core, who } = &*self.view;
         let at = core.resolve_parent(who, &self.base, bytes(path))?;
         if is_special(&at.name) {
-            // Such a name cannot be removed, so nothing below it is.
+            // rmdir fails for such a name, before anything below it is removed.
             return core.rmdir(who, &at.dir, &at.name);
         }
         let top = core.lookup(who, &at.dir, &at.name)?;
@@ -80,8 +80,8 @@ impl Dir {
         Ok(())
     }
 
-    /// Removes one name, or enters it if it is a directory's. `is_dir` is what the listing said;
-    /// the name may lead elsewhere by now.
+    /// Removes one name, or enters it if it is a directory. `is_dir` is from the listing, and may
+    /// be outdated.
     fn remove_one(&self, dir: &Node, name: Vec<u8>, is_dir: bool) -> Result<Option<Level>> {
         let View { core, who } = &*self.view;
         let mut is_dir = is_dir;
@@ -103,7 +103,7 @@ impl Dir {
     }
 }
 
-/// Takes the absence of what was to be removed as success.
+/// Maps `ENOENT` to `None`.
 fn if_present<T>(done: Result<T>) -> Result<Option<T>> {
     match done {
         Ok(done) => Ok(Some(done)),
@@ -118,7 +118,7 @@ struct Level {
     /// Its name in the directory above.
     name: Vec<u8>,
     listing: OpenFile,
-    /// Position in the listing.
+    /// The cookie of the last name read.
     after: u64,
     /// Names read and not yet removed.
     batch: IntoIter<(Vec<u8>, bool)>,
@@ -137,7 +137,7 @@ impl Level {
         })
     }
 
-    /// The next name, and whether the listing calls it a directory's.
+    /// The next name, and whether it is a directory according to the listing.
     fn next(&mut self, view: &View) -> Result<Option<(Vec<u8>, bool)>> {
         if self.batch.len() == 0 {
             let mut batch = Vec::new();
@@ -152,7 +152,7 @@ impl Level {
                 }
                 true
             });
-            // A directory that others have removed meanwhile is empty.
+            // A directory that was removed concurrently is empty.
             if_present(listed)?;
             self.after = after;
             self.batch = batch.into_iter();

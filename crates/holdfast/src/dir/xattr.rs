@@ -12,7 +12,7 @@ use crate::types::{Errno, Result, XattrSet};
 use crate::view::View;
 
 impl Dir {
-    /// The value of an extended attribute, if it is there.
+    /// The value of an extended attribute; `None` if there is none.
     ///
     /// ACLs are the attributes `system.posix_acl_access` and `system.posix_acl_default`, in the
     /// kernel's format.
@@ -81,7 +81,7 @@ impl Dir {
 }
 
 impl View {
-    /// A value, or none.
+    /// A value; `None` if there is none.
     pub(crate) fn get_xattr(&self, node: &Node, name: &OsStr) -> Result<Option<Vec<u8>>> {
         match self.core.getxattr(&self.who, node, name.as_bytes()) {
             Ok(value) => Ok(Some(value.into())),
@@ -90,7 +90,7 @@ impl View {
         }
     }
 
-    /// All names, taken apart.
+    /// All names, as a vector.
     pub(crate) fn list_xattr(&self, node: &Node) -> Result<Vec<OsString>> {
         let names = self.core.listxattr(&self.who, node)?;
         let names = names

@@ -1,6 +1,6 @@
-//! Locks: on the whole file, as the standard library's (flock(2)), and on ranges of bytes (open
-//! file description locks of fcntl(2)). Both belong to the open file: clones share them, and
-//! they go when the last one is dropped.
+//! Locks on the whole file, as the standard library's (flock(2)), and on ranges of bytes (open file
+//! description locks of fcntl(2)). Both belong to the open file: clones share them, and dropping
+//! the last one releases them.
 
 use std::fs::TryLockError;
 use std::io;
@@ -14,8 +14,8 @@ use crate::view::View;
 use crate::{Cancel, HeldLock, LockKind, LockRange};
 
 impl File {
-    /// Locks the file exclusively; waits until that is possible. A lock that this file has
-    /// already is converted, which is not atomic.
+    /// Locks the file exclusively; waits until that is possible. A shared lock of this file is
+    /// converted, which is not atomic.
     ///
     /// # Errors
     /// `EBADF` for a handle to the name only.
@@ -60,7 +60,7 @@ impl File {
         self.flock(Some(LockKind::Read), false).map_err(refusal)
     }
 
-    /// Gives the lock back, if there is one.
+    /// Releases the lock, if there is one.
     ///
     /// # Errors
     /// As [`File::lock`].
@@ -68,9 +68,9 @@ impl File {
         Ok(self.flock(None, false)?)
     }
 
-    /// Locks a range of bytes; waits until that is possible. The range may reach behind the end;
-    /// one without an end locks all that will ever be there. It replaces what this file had
-    /// locked of the range.
+    /// Locks a range of bytes; waits until that is possible. The range may extend beyond the end of
+    /// the file; one without an end locks all future bytes. It replaces earlier locks of this file
+    /// in the range.
     ///
     /// ```
     /// use holdfast::{FileSystem, LockKind, OpenOptions};
@@ -94,7 +94,7 @@ impl File {
         Ok(self.set_range(&range, Some(kind), Some(&Cancel::new()))?)
     }
 
-    /// As [`File::lock_range`]; another thread can end the wait through `cancel`.
+    /// As [`File::lock_range`]; another thread can cancel the wait.
     ///
     /// # Errors
     /// `EINTR` when cancelled; otherwise as [`File::lock_range`].
@@ -110,7 +110,7 @@ impl File {
     /// Locks a range of bytes, if that is possible now.
     ///
     /// # Errors
-    /// `WouldBlock` if another's lock is in the way; otherwise as [`File::lock_range`].
+    /// `WouldBlock` if another open file has a conflicting lock; otherwise as [`File::lock_range`].
     pub fn try_lock_range(
         &self,
         range: impl RangeBounds<u64>,
@@ -119,7 +119,7 @@ impl File {
         self.set_range(&range, Some(kind), None).map_err(refusal)
     }
 
-    /// Gives back what this file has locked of a range.
+    /// Releases the locks of this file in a range.
     ///
     /// # Errors
     /// `EINVAL` for an empty range.
@@ -127,7 +127,7 @@ impl File {
         Ok(self.set_range(&range, None, None)?)
     }
 
-    /// The first lock that is in the way of this one; none if it could be had.
+    /// The first lock that conflicts with this one; `None` if there is none.
     ///
     /// # Errors
     /// `EINVAL` for an empty range.
@@ -178,7 +178,7 @@ impl File {
     }
 }
 
-/// What the standard library's `try_lock` answers.
+/// The error of the standard library's `try_lock`.
 fn refusal(error: Errno) -> TryLockError {
     match error {
         Errno::EAGAIN => TryLockError::WouldBlock,
@@ -186,7 +186,7 @@ fn refusal(error: Errno) -> TryLockError {
     }
 }
 
-/// A range as locks have it, its last byte included.
+/// A range with an inclusive end.
 fn bytes(range: &impl RangeBounds<u64>) -> Result<LockRange> {
     let start = match range.start_bound() {
         Bound::Included(&start) => Some(start),

@@ -1,4 +1,5 @@
-//! Reading and writing at offsets, as `std::os::unix::fs::FileExt`; the file's own offset stays.
+//! Reading and writing at offsets, as `std::os::unix::fs::FileExt`, without a change of the file's
+//! own offset.
 
 use std::io::{self, IoSlice, IoSliceMut};
 

@@ -12,13 +12,13 @@ impl File {
     ///
     /// # Errors
     /// `EINVAL` for an empty range, or one that COLLAPSE or INSERT cannot take; `EOPNOTSUPP` for
-    /// modes that make no sense together; `EBADF`; `ENOSPC`: then nothing changed; `EFBIG`.
+    /// modes that contradict; `EBADF`; `ENOSPC`: then nothing changed; `EFBIG`.
     pub fn fallocate(&self, mode: Fallocate, offset: u64, len: u64) -> io::Result<()> {
         let View { core, who } = self.view();
         Ok(core.fallocate(who, self.core_file(), mode, offset, len)?)
     }
 
-    /// Gives back the space of a range, which reads as zeros from now on; the length stays.
+    /// Frees the space of a range, which then reads as zeros; the length stays.
     ///
     /// ```
     /// use holdfast::FileSystem;
@@ -39,8 +39,8 @@ impl File {
         self.fallocate(Fallocate::PUNCH_HOLE | Fallocate::KEEP_SIZE, offset, len)
     }
 
-    /// The first byte of data at or behind `offset`; none if only a hole, or nothing, follows.
-    /// The file's offset stays.
+    /// The first byte of data at or after `offset`; `None` if no data follows. The file's offset
+    /// stays.
     ///
     /// # Errors
     /// `EINVAL` for what is not a regular file.
@@ -48,8 +48,8 @@ impl File {
         self.find(offset, Whence::Data)
     }
 
-    /// The first byte of a hole at or behind `offset`, the end of the file counting as one; none
-    /// if `offset` is at or behind the end. The file's offset stays.
+    /// The first byte of a hole at or after `offset`; the end of the file counts as a hole. `None`
+    /// if `offset` is at or after the end. The file's offset stays.
     ///
     /// # Errors
     /// As [`File::seek_data`].

@@ -1,4 +1,4 @@
-//! `Read`, `Write` and `Seek`, from the offset that the file keeps.
+//! `Read`, `Write` and `Seek`, at the file's own offset.
 //!
 //! *Invariants.* The offset is at most 2^63 - 1, as in the kernel.
 
@@ -11,12 +11,12 @@ use crate::view::View;
 
 impl File {
     fn position(&self) -> MutexGuard<'_, u64> {
-        // A number is never half written: a panic of another holder leaves it sound.
+        // A panic of another holder leaves a valid number.
         let position = self.open.position.lock();
         position.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes from the offset to the end, as a hint of how much there is to read.
+    /// Bytes from the offset to the end, as a hint for the size of a buffer.
     fn bytes_left(&self) -> usize {
         let len = self.view().core.getattr(self.node()).size;
         let left = len.saturating_sub(*self.position());
@@ -37,7 +37,7 @@ impl Read for &File {
     }
 
     fn read_to_end(&mut self, buf: &mut Vec<u8>) -> io::Result<usize> {
-        // One byte more lets the last read find the end without growing the buffer.
+        // With one byte more, the last read finds the end without growing the buffer.
         buf.try_reserve(self.bytes_left().saturating_add(1))?;
         let before = buf.len();
         loop {
@@ -82,7 +82,7 @@ impl Write for &File {
 
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
         if self.core_file().flags().contains(OpenFlags::APPEND) {
-            // The core appends one buffer at a time, and an append must stay in one piece.
+            // The core appends one buffer at a time, and the append must be atomic.
             let joined: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
             return self.write(&joined);
         }

@@ -9,7 +9,7 @@ use crate::types::XattrSet;
 use crate::view::View;
 
 impl File {
-    /// The value of an extended attribute, if it is there.
+    /// The value of an extended attribute; `None` if there is none.
     ///
     /// # Errors
     /// As [`Dir::get_xattr`](crate::Dir::get_xattr).

@@ -1,4 +1,4 @@
-//! realpath(3): the name of what a path leads to, without links, `.` and `..`.
+//! realpath(3): the path without links, `.` and `..`.
 
 use std::ffi::OsString;
 use std::io;
@@ -33,26 +33,27 @@ impl FileSystem {
     }
 }
 
-/// The canonical path of what `path`, from the root directory, leads to.
+/// The canonical form of `path`, relative to the root directory.
 ///
 /// # Errors
-/// Those of resolving the path, which is done first: the walk below only spells it out.
+/// Those of resolving the path, which is done first.
 fn canonical(root: &Dir, path: &Path) -> Result<PathBuf> {
     root.resolve(path, true)?;
     let View { core, who } = &*root.view;
-    // Names still to be walked, the next one last; and where the walk is, by name and inode.
-    let mut ahead = names_reversed(bytes(path));
-    let mut behind: Vec<(Vec<u8>, Node)> = Vec::new();
+    // `left`: names still to be walked, the next one last. `walked`: the current position, by name
+    // and inode.
+    let mut left = names_reversed(bytes(path));
+    let mut walked: Vec<(Vec<u8>, Node)> = Vec::new();
     let mut links = 0;
-    while let Some(name) = ahead.pop() {
+    while let Some(name) = left.pop() {
         if name == b".." {
-            behind.pop();
+            walked.pop();
             continue;
         }
-        let dir = behind.last().map_or(&root.base, |(_, node)| node);
+        let dir = walked.last().map_or(&root.base, |(_, node)| node);
         let node = core.lookup(who, dir, &name)?;
         if node.kind() != FileType::Symlink {
-            behind.push((name, node));
+            walked.push((name, node));
             continue;
         }
         links += 1;
@@ -61,12 +62,12 @@ fn canonical(root: &Dir, path: &Path) -> Result<PathBuf> {
         }
         let target = core.readlink(&node)?;
         if target.starts_with(b"/") {
-            behind.clear();
+            walked.clear();
         }
-        ahead.append(&mut names_reversed(&target));
+        left.append(&mut names_reversed(&target));
     }
     let mut spelt = Vec::new();
-    for (name, _) in &behind {
+    for (name, _) in &walked {
         spelt.push(b'/');
         spelt.extend_from_slice(name);
     }
@@ -76,7 +77,7 @@ fn canonical(root: &Dir, path: &Path) -> Result<PathBuf> {
     Ok(OsString::from_vec(spelt).into())
 }
 
-/// The names of a path from its last to its first, those left out that lead nowhere.
+/// The names of a path in reverse order, without empty ones and `.`.
 fn names_reversed(path: &[u8]) -> Vec<Vec<u8>> {
     let names = path.split(|&byte| byte == b'/').rev();
     let names = names.filter(|name| !name.is_empty() && *name != b".");

@@ -1,4 +1,4 @@
-//! Inodes in memory: counting them, walking over them, letting them go, taking them away.
+//! Inodes in memory: counting, walking, dropping and revoking them.
 
 use std::io;
 use std::sync::Arc;
@@ -9,9 +9,8 @@ use crate::view::View;
 use crate::{Dir, Dropped, InodeCensus, InodeWalk, Node, Shutdown, Visit};
 
 impl FileSystem {
-    /// How many inodes are in memory: by state (in use, not in use, in use without a name, on
-    /// their way out) and by type. Takes time in proportion to their number;
-    /// [`FileSystem::stats`] does not.
+    /// Counts the inodes in memory by state (used, unused, in use without a name, being freed) and
+    /// by type. This visits every inode; [`FileSystem::stats`] does not.
     ///
     /// ```
     /// use holdfast::FileSystem;
@@ -32,12 +31,11 @@ impl FileSystem {
         self.core().inode_census()
     }
 
-    /// Shows every inode in memory to `visit`, in the order of numbers, until it wants no more,
-    /// fails, or the walk is done. Nothing is locked meanwhile: `visit` may block, and may change
-    /// what it walks over. Inodes that are there from the beginning to the end are shown exactly
-    /// once, those that come or go meanwhile once or not at all.
+    /// Calls `visit` for every inode in memory, in the order of numbers, until it stops, fails, or
+    /// the walk is done. No lock is held: `visit` may block, and may change inodes. Inodes that
+    /// exist during the whole walk are visited exactly once; others once or not at all.
     ///
-    /// The walk goes on from where it stands: later, or on several threads, each with its share
+    /// A stopped walk can be continued. Several threads can share the work
     /// ([`FileSystem::inode_walks`]).
     ///
     /// ```
@@ -69,7 +67,7 @@ impl FileSystem {
         let mut failure = Ok(());
         self.core().walk_inodes(walk, |node| {
             visit(node).or_else(|error| {
-                // A core's visitor fails by number; this one's error is kept whole.
+                // The core's visitor returns an `Errno`; the caller's error is kept here.
                 failure = Err(error);
                 Ok(Visit::Stop)
             })
@@ -77,25 +75,25 @@ impl FileSystem {
         failure
     }
 
-    /// Walks divided among `parts` threads: together they show what one walk would.
+    /// Splits a walk into `parts`: together they visit what one walk would.
     #[must_use]
     pub fn inode_walks(&self, parts: usize) -> Vec<InodeWalk> {
         self.core().inode_walks(parts)
     }
 
-    /// Lets go of the inodes that nobody uses and the store can bring back, with their names and
-    /// content. A file system in memory can bring back nothing, and lets go of nothing.
+    /// Evicts unused inodes that the store can load again, with their names and content. A file
+    /// system in memory has none.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_SYS_ADMIN`; `EIO` when what has not reached the store cannot be
-    /// written: the inodes stay then.
+    /// `EPERM` without `CAP_SYS_ADMIN`; `EIO` if dirty data cannot be written: those inodes stay.
     pub fn drop_caches(&self) -> io::Result<Dropped> {
         self.as_administrator()?;
         Ok(self.core().drop_caches()?)
     }
 
-    /// Ends the file system, whose last handle this is, on all threads that help. Dropping the handle ends it too, on
-    /// this thread and, where there are very many inodes, on some that are woken or started for it. Nothing is made durable.
+    /// Frees the file system by its last handle, on all threads that call [`Shutdown::help`].
+    /// Dropping the handle frees it too: on this thread and, if there are very many inodes, on
+    /// helper threads. Nothing is made durable.
     ///
     /// ```
     /// use holdfast::FileSystem;
@@ -114,7 +112,7 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// This handle, if there are others, or directories or files that came from it.
+    /// Returns this handle if there are others, or open directories or files.
     pub fn shut_down(self) -> Result<Shutdown, Self> {
         let Dir { view, base } = self.root;
         let View { core, who } = Arc::try_unwrap(view).map_err(|view| Self {
@@ -129,12 +127,12 @@ impl FileSystem {
         })
     }
 
-    /// Takes the file system away from all who use it, as a forced unmount: from now on every
-    /// call fails with `EIO`, on open files and directories too. What was done before is made
-    /// durable first; watchers are told that their inodes are gone.
+    /// Revokes the file system, as a forced unmount: from now on every call fails with `EIO`, also
+    /// on open files and directories. Earlier changes are made durable first; watchers receive
+    /// `IGNORED`.
     ///
-    /// Open files can be dropped at any time, and each gives back what it holds: the content of a
-    /// file belongs to those who have it open. Everything else goes at once.
+    /// Open files can be dropped at any time; the last one of a file frees its content. Everything
+    /// else is freed at once.
     ///
     /// ```
     /// use holdfast::FileSystem;
@@ -151,24 +149,24 @@ impl FileSystem {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
-    /// The kernel's caches of a mount are not known here: to take away what is mounted,
+    /// This does not reach the kernel's caches of a mount: to revoke a mount, use
     /// `holdfast umount --force`, or `revoke` of the session.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_SYS_ADMIN`; `EIO` when what was done before could not be made durable:
-    /// the file system is revoked all the same.
+    /// `EPERM` without `CAP_SYS_ADMIN`; `EIO` if earlier changes could not be made durable: the
+    /// file system is revoked all the same.
     pub fn revoke(&self) -> io::Result<()> {
         self.as_administrator()?;
         Ok(self.core().revoke()?)
     }
 
-    /// Was it taken away by [`FileSystem::revoke`]?
+    /// Was it revoked by [`FileSystem::revoke`]?
     #[must_use]
     pub fn is_revoked(&self) -> bool {
         self.core().is_revoked()
     }
 
-    /// Lets pass who may do to a file system what umount(8) does.
+    /// Checks for `CAP_SYS_ADMIN`.
     ///
     /// # Errors
     /// `EPERM`.

@@ -1,4 +1,4 @@
-//! What users and groups have, and how much they may have.
+//! Usage and limits of users and groups.
 
 use std::io;
 
@@ -6,11 +6,11 @@ use super::FileSystem;
 use crate::{QuotaGrace, QuotaKind, QuotaLimits, QuotaRecord, QuotaUsage};
 
 impl FileSystem {
-    /// Switches quotas on: from now on it is known what each user and group has, what is there
-    /// already included. With `enforce`, what would pass a limit fails with `EDQUOT`, except for
-    /// callers with `CAP_SYS_RESOURCE`. There are no limits at first.
+    /// Switches quotas on: the usage of each user and group is counted, including existing files.
+    /// With `enforce`, an operation beyond a limit fails with `EDQUOT`, except for callers with
+    /// `CAP_SYS_RESOURCE`. There are no limits at first.
     ///
-    /// Others may go on working meanwhile.
+    /// Concurrent operations are allowed.
     ///
     /// ```
     /// use holdfast::{Caller, FileSystem, Permissions, QuotaKind, QuotaLimit, QuotaLimits};
@@ -40,9 +40,9 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// `EPERM` without `CAP_SYS_ADMIN`; `EBUSY` if quotas are on; `EOPNOTSUPP` over a store that
-    /// does not keep everything in memory: what is not there would not be counted; `EIO` when
-    /// revoked.
+    /// `EPERM` without `CAP_SYS_ADMIN`; `EBUSY` if quotas are on; `EIO` when revoked. `EOPNOTSUPP`
+    /// over a store that does not keep everything in memory, since inodes elsewhere would not be
+    /// counted.
     pub fn quota_on(&self, enforce: bool) -> io::Result<()> {
         self.as_administrator()?;
         Ok(self.core().quota_on(enforce)?)
@@ -64,8 +64,8 @@ impl FileSystem {
         self.core().quota_is_on()
     }
 
-    /// Sets the limits of one user or group. They hold for what it takes from now on; what it has
-    /// already stays, even beyond them.
+    /// Sets the limits of one user or group. They apply to later allocations; existing usage may
+    /// exceed them.
     ///
     /// # Errors
     /// `EPERM` without `CAP_SYS_ADMIN`; `ESRCH` if quotas are off; `EIO` when revoked.
@@ -74,8 +74,8 @@ impl FileSystem {
         Ok(self.core().set_quota(kind, id, limits)?)
     }
 
-    /// Sets for how long soft limits of all users, or all groups, may be exceeded: seven days
-    /// otherwise. Periods that have begun already end when they would have ended.
+    /// Sets the grace period of soft limits of all users, or all groups; the default is seven days.
+    /// Running periods keep their end.
     ///
     /// # Errors
     /// As [`FileSystem::set_quota`].
@@ -84,8 +84,8 @@ impl FileSystem {
         Ok(self.core().set_quota_grace(kind, grace)?)
     }
 
-    /// What one user or group has; nothing while quotas are off. Exact while nobody changes its
-    /// files.
+    /// The usage of one user or group; zero while quotas are off. It is exact unless its files
+    /// change concurrently.
     ///
     /// # Errors
     /// `EPERM` for another user, or a group of others, without `CAP_SYS_ADMIN`.
@@ -100,8 +100,8 @@ impl FileSystem {
         Ok(self.core().quota_usage(kind, id))
     }
 
-    /// Usage, limits and the ends of grace periods of all users and groups that have anything or
-    /// have limits: users first, each kind by number. Empty while quotas are off.
+    /// Usage, limits and ends of grace periods of all users and groups with usage or limits: users
+    /// first, each kind by number. Empty while quotas are off.
     ///
     /// # Errors
     /// `EPERM` without `CAP_SYS_ADMIN`.

@@ -4,23 +4,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_device::{Access, BlockDevice, Content, FileDevice, FileOptions, SECTOR};
+use holdfast_device::{Access, BlockDevice, Content, FileDevice, SECTOR};
 use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore};
 
 use super::{Volume, VolumeError};
 use crate::types::Errno;
 use crate::{FileSystem, Options};
 
-/// The sizes of a new image that nobody gave a size: what is free where it lies, within these bounds.
+/// Bounds of the default size of a new image, which is the free space of its file system.
 const SIZE_MIN: u64 = 64 << 20;
 const SIZE_MAX: u64 = 1 << 40;
 /// Sizes are whole multiples of this.
 const SIZE_UNIT: u64 = 1 << 20;
 
-/// Where the host has its devices.
+/// The host's directory of devices.
 const DEVICES: &str = "/dev";
 
-/// How a volume is made and opened; begun by [`Volume::builder`].
+/// Options for making and opening a volume; see [`Volume::builder`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until `open` or `create`"]
 pub struct VolumeBuilder {
@@ -32,8 +32,8 @@ pub struct VolumeBuilder {
 }
 
 impl VolumeBuilder {
-    /// Bytes of a new image file, which is sparse: it takes what is written. Without this, what is free where it
-    /// lies, but at most 1 TiB.
+    /// Bytes of a new image file, which is sparse. Without this, the free space of its file system,
+    /// but at most 1 TiB.
     pub fn size(mut self, bytes: u64) -> Self {
         self.size = Some(bytes);
         self
@@ -54,20 +54,20 @@ impl VolumeBuilder {
         self
     }
 
-    /// How many groups the space of a new volume is divided into, about and at most; as few as can be
-    /// without this, of 126 MiB each.
+    /// The approximate and largest number of groups of a new volume; without this, groups have 126
+    /// MiB each.
     pub fn groups(mut self, number: u64) -> Self {
         self.format.groups = Some(number);
         self
     }
 
-    /// Lets [`format`](Self::format) overwrite what is there.
+    /// Lets [`format`](Self::format) overwrite existing content.
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
     }
 
-    /// Changes become durable by themselves after so long, at most; without this after 5 seconds.
+    /// The longest time until changes become durable without a sync; without this 5 seconds.
     pub fn commit_every(mut self, interval: Duration) -> Self {
         self.open.commit_every = Some(interval);
         self
@@ -82,8 +82,9 @@ impl VolumeBuilder {
     /// Makes an empty volume in a new image file, and opens it.
     ///
     /// # Errors
-    /// `EEXIST` if there is such a file; what the host answers; `EINVAL` for a size or a journal
-    /// that makes no volume; `ENODEV` below `/dev`, where image files are typing errors. No file is left then.
+    /// `EEXIST` if there is such a file; errors of the host. `EINVAL` for an invalid size or
+    /// journal size. `ENODEV` below `/dev`, where a new image file would be a typing error. After
+    /// an error no file is left.
     pub fn create(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
         let path = path.as_ref();
         if std::fs::symlink_metadata(path).is_err() {
@@ -93,27 +94,27 @@ impl VolumeBuilder {
             Some(size) => size,
             None => free_beside(path)?,
         };
-        // The whole number is refused, if it is too small.
+        // Check the size before rounding, so that the message has the number given.
         holdfast_volume::needs(size, &self.format)?;
         let size = size / SIZE_UNIT * SIZE_UNIT;
-        let file = FileDevice::create(path, size, FileOptions::default())?;
+        let file = FileDevice::create(path, size)?;
         let made = self.format_on(file, path);
         if made.is_err() {
-            // It was not there before, and holds nothing. The error that matters is the first.
+            // The file is new and empty. The first error matters.
             let _ = std::fs::remove_file(path);
         }
         made
     }
 
-    /// Makes an empty volume in a file or on a device that is open, and opens it. Before the first write it is known
-    /// that the host has the room that this takes.
+    /// Makes an empty volume in an open file or device, and opens it. Checks for space on the host
+    /// before the first write.
     fn format_on(self, file: FileDevice, path: &Path) -> Result<Volume, VolumeError> {
         let size = self
             .size
             .map_or(file.size(), |size| size / SIZE_UNIT * SIZE_UNIT);
         let needs = holdfast_volume::needs(size, &self.format)?;
         if !file.is_block_device() {
-            file.set_room_aside(needs.head)?;
+            file.preallocate(needs.head)?;
             check_room(&file, path, size, needs)?;
         }
         if size > file.size() {
@@ -124,15 +125,15 @@ impl VolumeBuilder {
         self.open_on(device)
     }
 
-    /// Makes an empty volume in an image file, new or there before, or on a block device, and opens it.
-    /// An image file that is there keeps its size, or gets this one if it is larger.
+    /// Makes an empty volume in a new or existing image file, or on a block device, and opens it.
+    /// An existing image file keeps its size, or gets the given size if that is larger.
     ///
     /// # Errors
-    /// `EEXIST` if it holds something, which the message names, unless it may be
-    /// [overwritten](Self::force): a volume, a foreign file system or partition table, in an image
-    /// file anything but zeros. `EINVAL` for a size or a shape that makes no volume; `ENODEV` below `/dev` for all
-    /// but a device. `ENOSPC` if the host has no room for what is written at first: what is there stays then.
-    /// As [`Volume::open`].
+    /// `EEXIST` if there is content, which the message names, unless it may be
+    /// [overwritten](Self::force): a volume, another file system, a partition table, in an image
+    /// file anything but zeros. `EINVAL` for an invalid size or layout; `ENODEV` below `/dev`
+    /// unless it is a device. `ENOSPC` if the host has no space for the first writes: existing
+    /// content stays then. Otherwise as [`Volume::open`].
     pub fn format(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
         let path = path.as_ref();
         match self.clone().create(path) {
@@ -142,13 +143,13 @@ impl VolumeBuilder {
         if std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
             refuse_among_devices(path)?;
         }
-        let file = FileDevice::open(path, FileOptions::default())?;
+        let file = FileDevice::open(path, Access::ReadWrite)?;
         let content = holdfast_device::content(&file)?;
         let in_the_way = match content {
             Content::Known(name) => Some(name),
-            // Who names a block device means it; a file may hold anything.
+            // A file with unknown content may be precious; a block device is accepted.
             Content::Unknown if !file.is_block_device() => Some("something other than zeros"),
-            // Too short for a sector to be looked at, or with a rest behind the last.
+            // The file is shorter than a sector, or has bytes after the last one.
             _ if !file.is_block_device() && std::fs::metadata(path)?.len() != file.size() => {
                 Some("something other than zeros")
             }
@@ -171,17 +172,13 @@ impl VolumeBuilder {
         self.format_on(file, path)
     }
 
-    /// Opens the volume in an image file or on a block device to look at it: what its journal holds
-    /// is replayed in memory, and nothing is written. Others may do so at the same time.
+    /// Opens the volume in an image file or on a block device for reading only: the journal is
+    /// replayed in memory, and nothing is written. Several processes may do so at the same time.
     ///
     /// # Errors
     /// As [`Volume::open`].
     pub fn open_read_only(mut self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
-        let options = FileOptions {
-            access: Access::ReadOnly,
-            ..FileOptions::default()
-        };
-        let device = FileDevice::open(path.as_ref(), options)?;
+        let device = FileDevice::open(path.as_ref(), Access::ReadOnly)?;
         let store = VolumeStore::open_read_only(Arc::new(device), &self.open)?;
         let store = Arc::new(store);
         self.options.read_only = true;
@@ -198,11 +195,11 @@ impl VolumeBuilder {
     /// # Errors
     /// As [`Volume::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
-        let device = FileDevice::open(path.as_ref(), FileOptions::default())?;
+        let device = FileDevice::open(path.as_ref(), Access::ReadWrite)?;
         self.open_on(Arc::new(device))
     }
 
-    /// Opens the volume in this image file, made if it is not there.
+    /// Opens the volume in this image file, which is made if it does not exist.
     ///
     /// # Errors
     /// As [`create`](Self::create) and [`open`](Self::open).
@@ -228,8 +225,8 @@ impl VolumeBuilder {
     }
 }
 
-/// Refuses to make an image file among the devices of the host, where its name is that of a device that is not there.
-/// A file system of its own below `/dev`, as `/dev/shm` is, holds files.
+/// Refuses to make an image file in `/dev`, where the name is meant to be a missing device. A
+/// separate file system below `/dev`, such as `/dev/shm`, is allowed.
 fn refuse_among_devices(path: &Path) -> Result<(), VolumeError> {
     let dir = std::path::absolute(path)?;
     let Ok(dir) = dir.parent().unwrap_or(&dir).canonicalize() else {
@@ -246,7 +243,8 @@ fn refuse_among_devices(path: &Path) -> Result<(), VolumeError> {
     Ok(())
 }
 
-/// Refuses an image file whose host has no room for what is written to it, or set aside, when it is opened first.
+/// Refuses an image file if its host has no space for the first writes and the reserve of an open
+/// volume.
 fn check_room(
     file: &FileDevice,
     path: &Path,
@@ -258,7 +256,7 @@ fn check_room(
     }
     let host = rustix::fs::statvfs(path)?;
     let left = host.f_bavail * host.f_frsize;
-    // The store counts on as much.
+    // The store makes the same assumption.
     let counted = left - left / 64;
     if counted < needs.opened {
         let text = format!(
@@ -271,7 +269,7 @@ fn check_room(
     Ok(())
 }
 
-/// Bytes that are free where a file is to lie, within the bounds of sizes.
+/// The free space of the file system for a new file, within the bounds of sizes.
 fn free_beside(path: &Path) -> Result<u64, VolumeError> {
     let absolute = std::path::absolute(path)?;
     let dir = absolute.parent().unwrap_or(&absolute);

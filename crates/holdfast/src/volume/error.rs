@@ -5,10 +5,10 @@ use holdfast_device::DeviceError;
 
 use crate::types::Errno;
 
-/// Why something could not be done with a [`Volume`](super::Volume): Linux's number, and the whole reason.
+/// The error of an operation on a [`Volume`](super::Volume): Linux's number and the reason.
 ///
-/// The number is there as [`std::io::Error`] has it, the text names the device and what to do about it. Into an
-/// `io::Error`, which has room for one of both, it goes as its number.
+/// The text names the device and a remedy. Conversion into a [`std::io::Error`], which cannot hold
+/// both, keeps the number.
 ///
 /// ```
 /// use std::io::{self, ErrorKind};
@@ -34,7 +34,7 @@ impl VolumeError {
         }
     }
 
-    /// The number, as [`io::Error::raw_os_error`] gives it; it is always there.
+    /// The number, as [`io::Error::raw_os_error`] returns it; never `None`.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         Some(self.errno.raw())
@@ -46,7 +46,7 @@ impl VolumeError {
         io::Error::from(self.errno).kind()
     }
 
-    /// The number, as the core answers it.
+    /// The number, in the core's type.
     #[must_use]
     pub fn errno(&self) -> Errno {
         self.errno
@@ -89,7 +89,7 @@ impl From<Errno> for VolumeError {
     }
 }
 
-/// Of a call of the operating system's, or of the file system on the volume: both have a number.
+/// An error of a system call, or of the file system on the volume.
 impl From<io::Error> for VolumeError {
     fn from(error: io::Error) -> Self {
         let errno = error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);

@@ -2,25 +2,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use holdfast_device::{Access, BlockDevice, FileDevice, FileOptions};
+use holdfast_device::{Access, BlockDevice, FileDevice};
 use holdfast_volume::superblock::Superblock;
 use holdfast_volume::{BLOCK, Info};
 
 use super::VolumeError;
 
-/// What a volume says of itself: [`Volume::info`](super::Volume::info),
+/// The state of a volume: see [`Volume::info`](super::Volume::info) and
 /// [`Volume::inspect`](super::Volume::inspect).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeInfo {
-    /// Its identity, as a UUID is written.
+    /// Its identity, as the text of a UUID.
     pub uuid: String,
     /// Its name; empty if it has none.
     pub label: String,
-    /// Bytes of the whole.
+    /// Bytes of the volume.
     pub size: u64,
-    /// Bytes of those that files and trees can have.
+    /// Bytes available to files and trees.
     pub capacity: u64,
-    /// Bytes of those that are free.
+    /// Free bytes of `capacity`.
     pub free: u64,
     /// Groups of blocks.
     pub groups: u64,
@@ -28,27 +28,23 @@ pub struct VolumeInfo {
     pub group_size: u64,
     /// Bytes of the journal.
     pub journal_size: u64,
-    /// How many checkpoints there were.
+    /// The number of checkpoints.
     pub generation: u64,
     /// Inodes.
     pub inodes: u64,
-    /// Was it closed, so that there is no journal to replay? Never true of an open one.
+    /// Was it closed cleanly, so that there is no journal to replay? False for an open volume.
     pub clean: bool,
     /// Features in use: incompatible, read-only compatible, compatible ones.
     pub features: [u64; 3],
     /// When it was made.
     pub created: SystemTime,
-    /// When its superblock was written last.
+    /// When its superblock was last written.
     pub written: SystemTime,
 }
 
 impl VolumeInfo {
     pub(super) fn read(path: &Path) -> Result<Self, VolumeError> {
-        let options = FileOptions {
-            access: Access::ReadOnly,
-            ..FileOptions::default()
-        };
-        let device = FileDevice::open(path, options)?;
+        let device = FileDevice::open(path, Access::ReadOnly)?;
         let device: Arc<dyn BlockDevice> = Arc::new(device);
         let superblock = holdfast_volume::read_superblock(&device)?;
         Ok(Self::of_superblock(&superblock))

@@ -6,7 +6,8 @@ use std::{io, sync::Arc};
 
 const LENGTH: usize = 3 << 20;
 
-/// Packs three files, of which one read of the store fails behind so many that do not: the archive, and what was told.
+/// Packs three files while a read of the store fails after `reads` successful ones; returns the
+/// archive and the events.
 fn packed_with_one_failure(after: u64) -> (Vec<u8>, Vec<String>) {
     let store = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
     let fs = FileSystem::with_store(store.clone(), Options::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What std::fs lacks: directories as handles, other callers, unnamed files, several systems.
+//! Features beyond std::fs: directory handles, callers, unnamed files, several file systems.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
@@ -120,7 +120,7 @@ fn two_file_systems_do_not_mix() {
         Errno::EXDEV
     );
     assert_eq!(errno(from.hard_link_to("f", &to, "f")), Errno::EXDEV);
-    // Views of one file system do mix.
+    // Handles of one file system with different callers can be mixed.
     let view = FileSystem::from_core(one.core().clone()).as_user(Caller::root());
     view.link_file(&file, "/h").unwrap();
     assert_eq!(std::io::copy(&mut &file, &mut &other).unwrap(), 1);
@@ -185,7 +185,7 @@ fn an_unnamed_file_gets_its_name_when_it_is_whole() {
 #[test]
 fn limits_and_options_hold() {
     let fs = FileSystem::builder()
-        // Names take some, too.
+        // Names take space, too.
         .bytes_max(8 * 4096 + 1000)
         .inodes_max(3)
         .build();

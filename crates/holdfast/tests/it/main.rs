@@ -1,4 +1,4 @@
-//! The library as its users call it.
+//! The public interface of the library.
 
 mod archives;
 mod concurrency;

@@ -1,4 +1,4 @@
-//! What std::fs lacks, on open files: holes, ranges, locks, extended attributes, watches.
+//! Features of open files beyond std::fs: holes, ranges, locks, extended attributes, watches.
 
 use std::fs::TryLockError;
 use std::io::{IoSlice, IoSliceMut, Seek, Write};
@@ -13,7 +13,7 @@ use holdfast::{
     XattrSet,
 };
 
-/// Long enough for another thread to go wrong.
+/// Long enough for another thread to fail.
 const MOMENT: Duration = Duration::from_millis(50);
 /// Long enough for any machine.
 const AGES: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Quotas through the library: who may do what with them, and the numbers of their errors.
+//! Quotas through the library: permissions and error numbers.
 
 use holdfast::types::Errno;
 use holdfast::{Caller, FileSystem, Permissions, QuotaGrace, QuotaKind, QuotaLimits, QuotaUsage};
@@ -18,7 +18,7 @@ fn hard(bytes: Option<u64>, inodes: Option<u64>) -> QuotaLimits {
     limits
 }
 
-/// One in whose `/tmp` everybody may write, with quotas.
+/// A file system with quotas and a world-writable `/tmp`.
 fn shared() -> FileSystem {
     let fs = FileSystem::memory();
     fs.create_dir("/tmp").unwrap();

@@ -28,7 +28,7 @@ fn a_volume_filled_by_one_large_file_is_closed_and_opened_again() {
     volume.close().unwrap();
 }
 
-/// The number of an error, as both it and the `io::Error` that it becomes give it.
+/// The number of an error; asserts that it is kept by `io::Error`.
 #[track_caller]
 fn number<T>(result: Result<T, VolumeError>) -> Errno {
     let error = result.err().expect("it fails");

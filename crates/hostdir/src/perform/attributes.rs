@@ -13,29 +13,42 @@ use crate::host::{errno, reopen};
 
 impl Performer<'_> {
     pub(super) fn set(self, ino: Ino, set: &Attributes<'_>) -> Result<Done> {
-        let (pinned, before) = self.host.pin(ino)?;
-        let file = pinned.get(self.host);
-        {
-            let _acting = self.act()?;
-            let nothing = *set == Attributes::default();
-            if nothing || set.uid.is_some() || set.gid.is_some() {
+        self.change(ino, |file| {
+            if *set == Attributes::default() || set.uid.is_some() || set.gid.is_some() {
                 let uid = set.uid.map(Uid::from_raw);
-                let gid = set.gid.map(Gid::from_raw);
-                chownat(file, "", uid, gid, AtFlags::EMPTY_PATH).map_err(errno)?;
+                chownat(
+                    file,
+                    "",
+                    uid,
+                    set.gid.map(Gid::from_raw),
+                    AtFlags::EMPTY_PATH,
+                )
+                .map_err(errno)?;
             }
             if let Some(perm) = set.perm {
-                let mode = Mode::from_raw_mode(perm.into());
-                chmodat(CWD, path_of(file), mode, AtFlags::empty()).map_err(errno)?;
+                chmodat(
+                    CWD,
+                    path_of(file),
+                    Mode::from(u32::from(perm)),
+                    AtFlags::empty(),
+                )
+                .map_err(errno)?;
             }
             if set.atime.is_some() || set.mtime.is_some() {
-                let times = Timestamps {
+                let times = &Timestamps {
                     last_access: timespec(set.atime),
                     last_modification: timespec(set.mtime),
                 };
-                utimensat(CWD, path_of(file), &times, AtFlags::empty()).map_err(errno)?;
+                utimensat(CWD, path_of(file), times, AtFlags::empty()).map_err(errno)?;
             }
-        }
-        Ok(self.done(ino, &before, file))
+            if set.drops_capability {
+                match removexattr(path_of(file), "security.capability") {
+                    Err(rustix::io::Errno::NODATA) => {}
+                    removed => removed.map_err(errno)?,
+                }
+            }
+            Ok(())
+        })
     }
 
     pub(super) fn set_flags(
@@ -44,16 +57,18 @@ impl Performer<'_> {
         flags: Option<FileFlags>,
         project: Option<u32>,
     ) -> Result<Done> {
-        // Those that statx(2) tells, and no others: they would seem to be gone.
-        let others = flags.is_some_and(|flags| !told().contains(flags));
-        if others || project.is_some_and(|project| project != 0) {
+        // Only flags that statx(2) reports: others would seem to be cleared.
+        let reported = FileFlags::from_iter(FLAGS.map(|(flag, _)| flag));
+        if flags.is_some_and(|flags| !reported.contains(flags)) || project.unwrap_or(0) != 0 {
             return Err(Errno::EOPNOTSUPP);
         }
         let (pinned, before) = self.host.pin(ino)?;
         let file = pinned.get(self.host);
         if let Some(flags) = flags {
-            let kind = FileType::from_mode(before.stx_mode.into());
-            if !matches!(kind, Some(FileType::Regular | FileType::Directory)) {
+            if !matches!(
+                FileType::from_mode(before.stx_mode.into()),
+                Some(FileType::Regular | FileType::Directory)
+            ) {
                 return Err(Errno::EOPNOTSUPP);
             }
             let open = reopen(file, OFlags::RDONLY)?;
@@ -78,51 +93,34 @@ impl Performer<'_> {
         how: XattrSet,
     ) -> Result<Done> {
         self.with_xattrs()?;
-        let (pinned, before) = self.host.pin(ino)?;
-        let file = pinned.get(self.host);
         let flags = match how {
             XattrSet::Any => XattrFlags::empty(),
             XattrSet::Create => XattrFlags::CREATE,
             XattrSet::Replace => XattrFlags::REPLACE,
         };
-        {
-            let _acting = self.act()?;
-            setxattr(path_of(file), name, value, flags).map_err(errno)?;
-        }
-        Ok(self.done(ino, &before, file))
+        self.change(ino, |file| {
+            setxattr(path_of(file), name, value, flags).map_err(errno)
+        })
     }
 
     pub(super) fn remove_xattr(self, ino: Ino, name: &[u8]) -> Result<Done> {
         self.with_xattrs()?;
-        let (pinned, before) = self.host.pin(ino)?;
-        let file = pinned.get(self.host);
-        {
-            let _acting = self.act()?;
-            removexattr(path_of(file), name).map_err(errno)?;
-        }
-        Ok(self.done(ino, &before, file))
+        self.change(ino, |file| removexattr(path_of(file), name).map_err(errno))
     }
 
     fn with_xattrs(self) -> Result<()> {
-        match self.xattrs {
-            true => Ok(()),
-            false => Err(Errno::EOPNOTSUPP),
-        }
+        self.xattrs.then_some(()).ok_or(Errno::EOPNOTSUPP)
     }
 }
 
-/// A host's file flags that a record tells.
+/// File flags of the host that a record has.
 const FLAGS: [(FileFlags, IFlags); 3] = [
     (FileFlags::IMMUTABLE, IFlags::IMMUTABLE),
     (FileFlags::APPEND, IFlags::APPEND),
     (FileFlags::NODUMP, IFlags::NODUMP),
 ];
 
-fn told() -> FileFlags {
-    FLAGS.iter().map(|(flag, _)| *flag).collect()
-}
-
-/// A host without flags does not know the command.
+/// A host without flags does not implement the ioctl.
 fn of_flags(error: rustix::io::Errno) -> Errno {
     match errno(error) {
         Errno::ENOTTY => Errno::EOPNOTSUPP,

@@ -20,12 +20,13 @@ use holdfast_core::types::FileType;
 const BUFFERS: usize = 1024;
 
 impl Performer<'_> {
-    /// A file that was opened for writing.
+    /// The descriptor of a file that is open for writing.
     fn writer(self, ino: Ino) -> Result<Arc<OwnedFd>> {
         self.host.held.writer(ino).ok_or(Errno::EBADF)
     }
 
-    /// The same, to write at a place: one that was opened when the file could only be appended to appends whatever is asked for.
+    /// The same for a write at an offset. A descriptor with `O_APPEND`, from when the file was
+    /// append-only, would ignore the offset.
     fn placed_writer(self, ino: Ino) -> Result<Arc<OwnedFd>> {
         let file = self.writer(ino)?;
         if !fcntl_getfl(&file).map_err(errno)?.contains(OFlags::APPEND) {
@@ -36,17 +37,11 @@ impl Performer<'_> {
     }
 
     pub(super) fn resize(self, ino: Ino, size: u64) -> Result<Done> {
-        let (pinned, before) = self.host.pin(ino)?;
-        let named = pinned.get(self.host);
-        let held = self.host.held.writer(ino);
-        {
-            let _acting = self.act()?;
-            match held {
-                Some(open) => ftruncate(&open, size).map_err(errno)?,
-                None => ftruncate(reopen(named, OFlags::WRONLY)?, size).map_err(errno)?,
-            }
-        }
-        Ok(self.done(ino, &before, named))
+        let writer = self.host.held.writer(ino);
+        self.change(ino, |named| match writer {
+            Some(open) => ftruncate(&open, size).map_err(errno),
+            None => ftruncate(reopen(named, OFlags::WRONLY)?, size).map_err(errno),
+        })
     }
 
     pub(super) fn write(self, ino: Ino, offset: Option<u64>, bufs: &[IoSlice<'_>]) -> Result<Done> {
@@ -66,7 +61,8 @@ impl Performer<'_> {
         if let Some(touched) = touched
             && touched.record.size != before.stx_size + count
         {
-            // Others have appended as well, and only the host knows where what was written lies: near the end, most likely.
+            // Others appended as well, and only the host knows the offset of this write: near the
+            // end, most likely.
             done.start = touched.record.size.saturating_sub(count);
             touched.before = None;
         }
@@ -99,7 +95,7 @@ impl Performer<'_> {
                     Ok(copied) => count += copied as u64,
                     Err(Errno::EINTR) => {}
                     Err(_) if count > 0 => break,
-                    // What this host does not copy is read and written.
+                    // The core reads and writes instead.
                     Err(Errno::EINVAL | Errno::ENOSYS | Errno::EXDEV) => {
                         return Err(Errno::EOPNOTSUPP);
                     }
@@ -121,7 +117,7 @@ impl Performer<'_> {
             Some(open) => sync(&open)?,
             None => {
                 let (pinned, stat) = self.host.pin(ino)?;
-                // What else there is has no content of its own.
+                // Other types have no content.
                 if matches!(
                     identity::kind(&stat),
                     FileType::Regular | FileType::Directory
@@ -133,7 +129,7 @@ impl Performer<'_> {
         Ok(self.changed())
     }
 
-    /// As the close(2) of a descriptor, which has a network's file system write what it put off.
+    /// As close(2) of a descriptor: a network file system writes its dirty pages then.
     pub(super) fn flush(self, ino: Ino) -> Result<Done> {
         if let Some(open) = self.host.held.writer(ino) {
             sys::close(open.try_clone().map_err(Errno::from)?)?;
@@ -142,7 +138,7 @@ impl Performer<'_> {
     }
 }
 
-/// Writes all buffers, as far as there is room; at the end without an offset.
+/// Writes the buffers until an error; appends without an offset.
 fn write_all(file: &OwnedFd, offset: Option<u64>, bufs: &[IoSlice<'_>]) -> Result<u64> {
     let mut left: Vec<IoSlice<'_>> = bufs.to_vec();
     let mut rest = &mut left[..];

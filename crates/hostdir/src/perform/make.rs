@@ -16,7 +16,7 @@ use crate::identity::Identity;
 use crate::one_name::open_name;
 use crate::record::record;
 
-/// With it in a directory the umask of a caller does not count.
+/// In a directory with this attribute the caller's umask is ignored.
 const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
 
 impl Performer<'_> {
@@ -39,7 +39,7 @@ impl Performer<'_> {
             None => Ok(host.find(at, name)?.ok_or(Errno::ENOENT)?.stat),
         };
         let mut stat = look()?;
-        if counts && new.kind != FileType::Symlink && lacks(&stat, mode) {
+        if counts && new.kind != FileType::Symlink && is_masked(&stat, mode) {
             {
                 let _acting = self.act()?;
                 give(at, name, mode)?;
@@ -61,9 +61,9 @@ impl Performer<'_> {
         Ok(done)
     }
 
-    /// The bits that a new inode is to have, but for what the host takes or gives; and whether those of the caller's umask count.
+    /// The mode to create an inode with, and whether the caller's umask applies.
     fn mode(self, dir: BorrowedFd<'_>, new: &New<'_>) -> (Mode, bool) {
-        // The host decides on set-group-id by the bits that it is asked for, which are fewer.
+        // The host clears set-group-id by the mode of the call, which has fewer bits.
         let kept = new.perm | !S_ISGID;
         let asked = match new.kind {
             FileType::Directory => new.asked,
@@ -78,7 +78,7 @@ impl Performer<'_> {
         (Mode::from_raw_mode(bits.into()), counts)
     }
 
-    /// The number of what a name of a directory leads to, and its place.
+    /// The number of a new inode; stores its place.
     fn note(self, dir: Ino, name: &[u8], stat: &Statx) -> Ino {
         let is = Identity::of(stat);
         let ino = self.host.number(is.host, &is);
@@ -97,7 +97,7 @@ impl Performer<'_> {
         let file = {
             let _acting = self.act()?;
             let file = openat(at, ".", flags, mode).map_err(errno)?;
-            if counts && lacks(&host.stat(file.as_fd())?, mode) {
+            if counts && is_masked(&host.stat(file.as_fd())?, mode) {
                 fchmod(&file, mode).map_err(errno)?;
             }
             file
@@ -105,7 +105,7 @@ impl Performer<'_> {
         let mut done = self.changed();
         let stat = host.stat(file.as_fd())?;
         let names = file.try_clone().map_err(Errno::from)?;
-        // It is found by its number alone.
+        // It has no name.
         let ino = self.note(dir, b"", &stat);
         host.held.lost_last(ino, names);
         let file = Arc::new(file);
@@ -136,13 +136,13 @@ impl Performer<'_> {
     }
 }
 
-/// Did this process's own umask take bits away?
-fn lacks(stat: &Statx, mode: Mode) -> bool {
+/// Did the umask of this process remove bits?
+fn is_masked(stat: &Statx, mode: Mode) -> bool {
     let permissions = mode & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
     !Mode::from_raw_mode(stat.stx_mode.into()).contains(permissions)
 }
 
-/// Gives these bits to what was just made under this name.
+/// Sets the mode of the new inode of this name.
 fn give(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()> {
     let made = open_name(dir, name, OFlags::PATH, Mode::empty())?;
     let has = fstat(&made).map_err(errno)?;
@@ -156,7 +156,7 @@ fn give(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()> {
     .map_err(errno)
 }
 
-/// Makes it; a file that is to be open comes open.
+/// Creates the inode; returns its descriptor if it is to be open.
 fn make_in(
     dir: BorrowedFd<'_>,
     name: &[u8],

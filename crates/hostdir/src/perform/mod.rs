@@ -1,7 +1,8 @@
-//! Operations, as system calls of the thread that wants them.
+//! Operations of the core as system calls, by the calling thread.
 //!
-//! What is changed is found first, as this process; the change is made as the caller; and what became of it is looked at as this process
-//! again. Names go relative to directories that are open, and never through a link; files by a descriptor that names them.
+//! The inode is found first, with this process's credentials. It is changed with the caller's
+//! credentials, and its new state is read with this process's. Names are relative to open
+//! directories and links are never followed; files are reached by an `O_PATH` descriptor.
 
 mod attributes;
 mod content;
@@ -19,7 +20,7 @@ use crate::acting::Acting;
 use crate::host::Host;
 use crate::identity::time;
 use crate::record::record;
-use crate::told::OwnChange;
+use crate::watcher::OwnChange;
 
 /// An operation's host and caller.
 #[derive(Clone, Copy)]
@@ -28,12 +29,12 @@ pub(crate) struct Performer<'h> {
     pub(crate) caller: &'h Caller,
     /// Are extended attributes shown?
     pub(crate) xattrs: bool,
-    /// What tells its own events from those of others.
+    /// Recognizes the events that this operation causes.
     pub(crate) own: &'h OwnChange<'h>,
 }
 
 impl<'h> Performer<'h> {
-    /// Does what is asked for.
+    /// Performs the operation.
     ///
     /// # Errors
     /// Those of the system calls.
@@ -81,20 +82,33 @@ impl<'h> Performer<'h> {
         }
     }
 
-    /// From now on this thread acts as the caller.
+    /// Takes the caller's credentials.
     fn act(self) -> Result<Acting<'h>> {
         self.host.own.act_as(self.caller)
     }
 
-    /// What became of an inode that is open, and was so before. `None`: that cannot be told here.
+    /// Changes an inode with the caller's credentials.
+    fn change(self, ino: Ino, act: impl FnOnce(BorrowedFd<'_>) -> Result<()>) -> Result<Done> {
+        let (pinned, before) = self.host.pin(ino)?;
+        let file = pinned.get(self.host);
+        let acting = self.act()?;
+        act(file)?;
+        drop(acting);
+        Ok(self.done(ino, &before, file))
+    }
+
+    /// May an inode have extended attributes? They are loaded on demand.
+    fn may_have_xattrs(self) -> bool {
+        self.xattrs && self.host.may_have_attributes()
+    }
+
+    /// The state of an open inode after the operation, and `before` it. `None`: it cannot be read.
     fn touched(self, ino: Ino, before: Option<&Statx>, open: BorrowedFd<'_>) -> Option<Touched> {
         let stat = self.host.stat(open).ok()?;
         let parent = self.host.places.get(ino).map_or(Ino::ROOT, |it| it.parent);
-        // It may have some: they are asked for when they are needed.
-        let xattrs = self.xattrs && self.host.may_have_attributes();
-        let mut record = record(ino, parent, &stat, xattrs);
-        let lost = || stat.stx_nlink == 0 && !self.host.is_named(ino);
-        if self.host.held.nameless(ino).is_some() || lost() {
+        let mut record = record(ino, parent, &stat, self.may_have_xattrs());
+        if self.host.held.nameless(ino).is_some() || stat.stx_nlink == 0 && !self.host.is_named(ino)
+        {
             record.nlink = 0;
         }
         Some(Touched {
@@ -103,16 +117,16 @@ impl<'h> Performer<'h> {
         })
     }
 
-    /// As [`touched`](Self::touched), of the one inode of an operation that was done now.
+    /// The result of an operation on one inode, with its [state](Self::touched).
     fn done(self, ino: Ino, before: &Statx, open: BorrowedFd<'_>) -> Done {
         let mut done = self.changed();
         done.touched.extend(self.touched(ino, Some(before), open));
         done
     }
 
-    /// It is done on the host. What is looked at from now on has it.
+    /// The host was changed: what is read from now on includes the change.
     fn changed(self) -> Done {
-        self.own.settle();
+        self.own.finish();
         Done::at(Instant::now())
     }
 }

@@ -12,17 +12,12 @@ use crate::one_name::open_name;
 use crate::record::record;
 use holdfast_core::store::Touched;
 
-/// What is about to lose a name.
-struct Victim {
-    open: OwnedFd,
-    stat: Statx,
-    is: Identity,
-    ino: Ino,
-}
+/// An inode that is about to lose a name.
+type Victim = (OwnedFd, Found);
 
 impl Performer<'_> {
-    /// What a name leads to, so that it can be told of when it has lost that name. `None`: another mount covers it, or it went: the
-    /// operation itself tells.
+    /// The inode of a name, to report its state after the name is removed. `None`: it is a mount
+    /// point or was removed; the operation itself reports that.
     fn victim(self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Victim>> {
         let open = match open_name(dir, name, OFlags::PATH, Mode::empty()) {
             Err(Errno::ENOENT | Errno::EXDEV | Errno::EACCES) => return Ok(None),
@@ -31,32 +26,22 @@ impl Performer<'_> {
         let stat = self.host.stat(open.as_fd())?;
         let is = Identity::of(&stat);
         let ino = self.host.number(is.host, &is);
-        Ok(Some(Victim {
-            open,
-            stat,
-            is,
-            ino,
-        }))
+        Ok(Some((open, Found { stat, is, ino })))
     }
 
-    /// A victim has lost its name: it stays within reach as long as the core knows it.
+    /// The inode lost its name: keeps it reachable while the core knows it.
     fn lost(self, dir: Ino, name: &[u8], victim: Victim, done: &mut Done) {
         let host = self.host;
-        let Victim {
-            open,
-            stat,
-            is,
-            ino,
-        } = victim;
+        let (open, Found { stat, is, ino }) = victim;
         let nlink = match is.kind {
             FileType::Directory => 0,
             _ => stat.stx_nlink.saturating_sub(1),
         };
         let after = host.stat(open.as_fd()).unwrap_or(stat);
-        // Some hosts give a file that is open another name of their own.
+        // Some hosts rename an open file instead of removing it.
         let nlink = nlink.min(after.stx_nlink);
         let place = host.places.get(ino);
-        let xattrs = self.xattrs && host.may_have_attributes();
+        let xattrs = self.may_have_xattrs();
         let parent = place.as_ref().map_or(dir, |place| place.parent);
         done.touched.push(Touched {
             before: Some(version(&stat)),
@@ -66,7 +51,7 @@ impl Performer<'_> {
             },
         });
         match place {
-            // Nobody knows it.
+            // The core does not know it.
             None => {}
             Some(_) if nlink == 0 => host.held.lost_last(ino, open),
             Some(place) if place.parent == dir && *place.name == *name => {
@@ -94,7 +79,7 @@ impl Performer<'_> {
         let mut done = self.changed();
         done.touched.extend(self.touched(dir, Some(&before), at));
         if let Some(victim) = victim {
-            done.entry = Some((victim.ino, victim.is.kind));
+            done.entry = Some((victim.1.ino, victim.1.is.kind));
             self.lost(dir, name, victim, &mut done);
         }
         Ok(done)
@@ -120,14 +105,14 @@ impl Performer<'_> {
         let mut done = self.changed();
         let Found { stat, is, ino } = source;
         done.entry = Some((ino, is.kind));
-        done.other = target.as_ref().map(|target| (target.ino, target.is.kind));
+        done.other = target.as_ref().map(|(_, it)| (it.ino, it.is.kind));
         done.touched
             .extend(self.touched(from.0, Some(&before[0]), from_at));
         if from.0 != to.0 {
             done.touched
                 .extend(self.touched(to.0, Some(&before[1]), to_at));
         }
-        if target.as_ref().is_some_and(|target| target.ino == ino) {
+        if done.other.is_some_and(|(other, _)| other == ino) {
             // Two names of one file: both stay.
             return Ok(done);
         }
@@ -136,7 +121,7 @@ impl Performer<'_> {
             done.touched.push(self.moved(to.0, &stat, &moved));
         }
         match target {
-            Some(target) if flags.contains(RenameFlags::EXCHANGE) => {
+            Some((_, target)) if flags.contains(RenameFlags::EXCHANGE) => {
                 host.places.move_to(target.ino, from.0, from.1, target.is);
                 let found = host.find(from_at, from.1)?;
                 if let Some(found) = found.filter(|found| found.is == target.is) {
@@ -150,10 +135,9 @@ impl Performer<'_> {
     }
 
     fn moved(self, dir: Ino, before: &Statx, now: &Found) -> Touched {
-        let xattrs = self.xattrs && self.host.may_have_attributes();
         Touched {
             before: Some(version(before)),
-            record: record(now.ino, dir, &now.stat, xattrs),
+            record: record(now.ino, dir, &now.stat, self.may_have_xattrs()),
         }
     }
 }

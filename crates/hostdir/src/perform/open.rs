@@ -10,17 +10,18 @@ use crate::host::reopen;
 use crate::identity::kind;
 
 impl Performer<'_> {
-    /// Opens an inode; a regular file for writing, if `writes`, and then for reading too if the caller may.
+    /// Opens an inode; a regular file for writing if `writes`, and then also for reading if
+    /// permitted.
     ///
     /// # Errors
-    /// `ESTALE`: it has gone. For writing those of open(2) and `ENFILE`.
+    /// `ESTALE`: it is gone. For writing those of open(2) and `ENFILE`.
     pub(crate) fn open(self, ino: Ino, writes: bool) -> Result<()> {
         let held = &self.host.held;
         let reader = match writes {
             true => None,
             false => self.open_without_size(ino)?,
         };
-        if !held.open_again(ino, writes) {
+        if !held.count_open(ino, writes) {
             let open = match writes {
                 true => Some(Arc::new(self.open_for_writing(ino)?)),
                 false => self.name(ino)?,
@@ -33,7 +34,8 @@ impl Performer<'_> {
         Ok(())
     }
 
-    /// A file that is opened for reading, of which the size tells nothing: the host may decide by who opens it what is in it, and for whom.
+    /// Opens a file of unknown length for reading as the caller: the host may base access and
+    /// content on the opener.
     fn open_without_size(self, ino: Ino) -> Result<Option<OwnedFd>> {
         let host = self.host;
         if !host.has_no_size(0) || ino == Ino::ROOT {
@@ -43,7 +45,8 @@ impl Performer<'_> {
         if kind(&stat) != FileType::Regular || !host.has_no_size(stat.stx_size) {
             return Ok(None);
         }
-        // Only root may raise its limits. The kernel in front has checked the file's permissions only.
+        // No capabilities except for root: the kernel in front has only checked the file's
+        // permissions.
         let mut caller = self.caller.clone();
         if caller.uid != 0 {
             caller.caps = Caps::empty();
@@ -59,19 +62,19 @@ impl Performer<'_> {
         let _acting = self.act()?;
         let named = pinned.get(host);
         match open_to_write(named, OFlags::empty()) {
-            // It may be one that can only be appended to.
+            // It may be append-only.
             Err(Errno::EPERM) => open_to_write(named, OFlags::APPEND),
             opened => opened,
         }
     }
 
-    /// A descriptor that names an inode as long as it is open. `None`: it needs none, or there is no room for it; then its name leads to it, or its
-    /// handle.
+    /// An `O_PATH` descriptor for an open inode. `None`: it needs none, or there is no room; then
+    /// it is reached by its name or its handle.
     fn name(self, ino: Ino) -> Result<Option<Arc<OwnedFd>>> {
         let host = self.host;
         let named = match host.name(ino) {
             Err(Errno::ESTALE | Errno::ENOENT) => return Err(Errno::ESTALE),
-            // What keeps it from being reached is told when it is used.
+            // Other errors are reported when it is used.
             named => named.ok().flatten(),
         };
         if host.held.has_room() {
@@ -84,7 +87,7 @@ impl Performer<'_> {
     }
 }
 
-/// Opens a file for writing, and for reading if that may be.
+/// Opens a file for writing, and also for reading if permitted.
 fn open_to_write(named: BorrowedFd<'_>, how: OFlags) -> Result<OwnedFd> {
     match reopen(named, OFlags::RDWR | how) {
         Err(Errno::EACCES) => reopen(named, OFlags::WRONLY | how),

@@ -4,35 +4,9 @@ use crate::{NEVER, over, seen};
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{Caller, Errno, FileType, OpenFlags};
 use rustix::fs::{XattrFlags, removexattr, setxattr};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File};
 use std::thread::sleep;
 use std::time::Duration;
-
-#[test]
-fn content_attributes_and_names_are_those_of_now() {
-    let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
-    fs::write(at("file"), b"one").unwrap();
-    let fs = over(dir.path(), NEVER);
-    assert_eq!(seen::content(&fs, b"file"), Ok(b"one".to_vec()));
-    fs::write(at("file"), b"another").unwrap();
-    assert_eq!(seen::content(&fs, b"file"), Ok(b"another".to_vec()));
-    // Of the same length, perhaps within the same tick of the host's clock.
-    fs::write(at("file"), b"a third").unwrap();
-    assert_eq!(seen::content(&fs, b"file"), Ok(b"a third".to_vec()));
-    for round in 0..20 {
-        let name = format!("new {round}");
-        assert_eq!(seen::node(&fs, name.as_bytes()), Err(Errno::ENOENT));
-        File::create(at(&name)).unwrap();
-        assert!(seen::node(&fs, name.as_bytes()).is_ok(), "{name}");
-        seen::compare(&fs, dir.path());
-    }
-    fs::remove_file(at("new 3")).unwrap();
-    fs::rename(at("new 4"), at("new 5")).unwrap();
-    fs::create_dir(at("new 6 is a directory")).unwrap();
-    seen::compare(&fs, dir.path());
-}
 
 #[test]
 fn extended_attributes_that_come_and_go_are_seen_also_of_a_file_that_rested() {
@@ -89,38 +63,6 @@ fn what_is_gone_is_not_there_and_what_took_its_number_is_another() {
 }
 
 #[test]
-fn an_open_file_goes_on_without_its_name() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("file");
-    fs::write(&path, vec![1; 500_000]).unwrap();
-    let fs = over(dir.path(), NEVER);
-    let node = seen::node(&fs, b"file").unwrap();
-    let open = fs.open(&Caller::root(), &node, OpenFlags::empty()).unwrap();
-    let mut buf = [0; 10];
-    fs::remove_file(&path).unwrap();
-    assert_eq!(seen::node(&fs, b"file"), Err(Errno::ENOENT));
-    assert_eq!(fs.read(&open, 400_000, &mut buf), Ok(10));
-    assert_eq!(buf, [1; 10]);
-}
-
-#[test]
-fn a_directory_that_moved_is_found_where_it_is() {
-    let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
-    fs::create_dir_all(at("one/below")).unwrap();
-    fs::create_dir(at("two")).unwrap();
-    fs::write(at("one/below/file"), b"moved").unwrap();
-    let fs = over(dir.path(), NEVER);
-    let below = seen::node(&fs, b"one/below").unwrap();
-    assert_eq!(seen::content(&fs, b"one/below/file"), Ok(b"moved".to_vec()));
-    fs::rename(at("one/below"), at("two/there")).unwrap();
-    assert_eq!(seen::node(&fs, b"one/below"), Err(Errno::ENOENT));
-    assert_eq!(seen::content(&fs, b"two/there/file"), Ok(b"moved".to_vec()));
-    assert_eq!(seen::node(&fs, b"two/there").unwrap(), below);
-    seen::compare(&fs, dir.path());
-}
-
-#[test]
 fn a_listing_that_goes_on_after_changes_repeats_and_loses_nothing_that_stays() {
     let dir = tempfile::tempdir().unwrap();
     let at = |number: usize| dir.path().join(format!("{number:03}"));
@@ -157,24 +99,6 @@ fn a_listing_that_goes_on_after_changes_repeats_and_loses_nothing_that_stays() {
     listed.sort();
     stayed.sort();
     assert_eq!(listed, stayed);
-}
-
-#[test]
-fn two_file_systems_over_one_directory_see_the_same() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("file");
-    let (one, other) = (over(dir.path(), NEVER), over(dir.path(), NEVER));
-    for round in 0..30 {
-        let mut file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .unwrap();
-        writeln!(file, "{round}").unwrap();
-        let expected = Ok(fs::read(&path).unwrap());
-        assert_eq!(seen::content(&one, b"file"), expected);
-        assert_eq!(seen::content(&other, b"file"), expected);
-    }
 }
 
 #[test]

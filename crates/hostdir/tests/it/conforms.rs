@@ -1,6 +1,6 @@
 //! The conformance suite over a file system over a directory of the host.
 
-use crate::TOLD;
+use crate::NOTIFIED;
 use holdfast_core::store::Coherence;
 use holdfast_core::{FileSystem, Options as CoreOptions};
 use holdfast_hostdir::{HostDirectory, Options};
@@ -25,7 +25,11 @@ fn a_file_system_over_a_directory_of_the_host_conforms() {
     }
     let mut cases = all();
     cases.retain(|case| NOT_HERE.iter().all(|(name, _)| *name != case.name));
-    for coherence in [Coherence::Exclusive, Coherence::For(Duration::ZERO), TOLD] {
+    for coherence in [
+        Coherence::Exclusive,
+        Coherence::For(Duration::ZERO),
+        NOTIFIED,
+    ] {
         println!("{coherence:?}");
         let mut cases = cases.clone();
         if coherence != Coherence::Exclusive {

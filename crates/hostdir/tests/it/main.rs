@@ -4,10 +4,10 @@ mod bypass;
 mod changes;
 mod conforms;
 mod durable;
+mod notifications;
 mod open;
 mod random;
 mod seen;
-mod told;
 mod tree;
 mod writes;
 
@@ -22,9 +22,9 @@ use std::time::Duration;
 const NEVER: Coherence = Coherence::For(Duration::ZERO);
 
 /// What the host tells of is believed for very long, nothing else.
-const TOLD: Coherence = Coherence::Told {
+const NOTIFIED: Coherence = Coherence::Notified {
     valid: Duration::ZERO,
-    heard: Duration::from_secs(3600),
+    notified: Duration::from_secs(3600),
 };
 
 fn over(root: &Path, coherence: Coherence) -> FileSystem {

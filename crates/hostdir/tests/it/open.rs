@@ -1,21 +1,19 @@
 //! Inodes that are open, and what others do to their names below.
 
-use crate::{NEVER, TOLD, over, over_with, seen};
+use crate::{NEVER, NOTIFIED, over, over_with, seen};
 use holdfast_core::FileSystem;
 use holdfast_core::store::Coherence;
-use holdfast_core::types::{
-    Caller, Errno, Fallocate, OpenFlags, RenameFlags, Result, SetAttr, XattrSet,
-};
+use holdfast_core::types::{Caller, Errno, Fallocate, OpenFlags, RenameFlags, SetAttr, XattrSet};
 use holdfast_hostdir::Options;
 use rustix::fs::IFlags;
 use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Of a mount that is told, of one that asks each time, and of one that believes what it was told for a time.
-const ALL: [Coherence; 3] = [TOLD, NEVER, Coherence::For(Duration::from_secs(3600))];
+/// Of a mount that is told, of one that asks each time, and of one that believes what it was told
+/// for a time.
+const ALL: [Coherence; 3] = [NOTIFIED, NEVER, Coherence::For(Duration::from_secs(3600))];
 
 /// What it is called, and how it is done in a directory.
 type Fate = (&'static str, fn(&Path));
@@ -131,7 +129,7 @@ fn a_file_that_is_open_for_writing_stays_the_same_whatever_is_done_to_it() {
 
 #[test]
 fn what_is_replaced_or_removed_here_while_it_is_open_stays_the_same() {
-    for coherence in [TOLD, NEVER, Coherence::Exclusive] {
+    for coherence in [NOTIFIED, NEVER, Coherence::Exclusive] {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("file"), b"content").unwrap();
         fs::write(dir.path().join("new"), b"another file").unwrap();
@@ -190,7 +188,8 @@ fn an_open_directory_that_others_move_or_remove_is_the_same_directory() {
     }
 }
 
-/// Directories that are not open, as the working directory of a program is not, and more than are kept open.
+/// Directories that are not open, as the working directory of a program is not, and more than are
+/// kept open.
 #[test]
 fn a_directory_that_others_moved_is_found_by_its_handle() {
     let dir = tempfile::tempdir().unwrap();
@@ -225,107 +224,9 @@ fn a_directory_that_others_moved_is_found_by_its_handle() {
     }
 }
 
-/// Until this is dropped, a file and a link are replaced again and again; their content is always of one kind.
-fn replacing<R>(dir: &Path, act: impl FnOnce() -> R) -> R {
-    struct Over<'o>(&'o AtomicBool);
-    impl Drop for Over<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-    let over = AtomicBool::new(false);
-    let replace = || {
-        let at = |name: &str| dir.join(name);
-        for round in 0_u64.. {
-            if over.load(Ordering::Relaxed) {
-                return;
-            }
-            let byte = b'a' + (round % 26) as u8;
-            fs::write(at("new"), vec![byte; 3000 + byte as usize]).unwrap();
-            fs::rename(at("new"), at("file")).unwrap();
-            symlink(format!("{}", byte as char), at("new")).unwrap();
-            fs::rename(at("new"), at("link")).unwrap();
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(replace);
-        let _over = Over(&over);
-        act()
-    })
-}
-
-/// A kernel looks a name up once more when what it led to has gone, and then no more.
-fn looked_up_again<R>(act: impl Fn() -> Result<R>) -> Result<R> {
-    match act() {
-        Err(Errno::ESTALE) => act(),
-        done => done,
-    }
-}
-
-#[test]
-fn a_name_that_others_replace_all_the_time_can_always_be_opened() {
-    for coherence in ALL {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(
-            dir.path().join("file"),
-            vec![b'a'; 3000 + usize::from(b'a')],
-        )
-        .unwrap();
-        symlink("a", dir.path().join("link")).unwrap();
-        let fs = over(dir.path(), coherence);
-        let (who, root) = (Caller::root(), fs.root());
-        replacing(dir.path(), || {
-            for round in 0..2000 {
-                let case = format!("round {round}, {coherence:?}");
-                // In turn as a program does, and as a kernel.
-                let opened = match round % 2 {
-                    0 => fs.open_at(&who, &root, b"file", OpenFlags::empty(), 0),
-                    _ => looked_up_again(|| {
-                        let node = fs.lookup(&who, &root, b"file")?;
-                        fs.open(&who, &node, OpenFlags::empty())
-                    }),
-                };
-                let file = opened.expect(&case);
-                let mut bytes = vec![0; 5000];
-                let len = fs.read(&file, 0, &mut bytes).expect(&case);
-                assert!(len > 0, "{case}");
-                let byte = bytes[0];
-                assert_eq!(len, 3000 + usize::from(byte), "{case}");
-                assert!(bytes[..len].iter().all(|it| *it == byte), "{case}");
-                let attr = fs.stat_at(&who, &root, b"file", true);
-                assert!(attr.expect(&case).size > 3000, "{case}");
-                let target = looked_up_again(|| {
-                    let link = fs.lookup(&who, &root, b"link")?;
-                    fs.readlink(&link)
-                });
-                assert_eq!(target.expect(&case).len(), 1, "{case}");
-            }
-        });
-    }
-}
-
-#[test]
-fn files_whose_size_tells_nothing_are_read_to_their_end() {
-    for coherence in ALL {
-        let fs = over(Path::new("/proc/sys"), coherence);
-        let file = open(&fs, b"kernel/ostype", OpenFlags::empty());
-        assert_eq!(fs.attributes(file.node()).unwrap().size, 0);
-        assert_eq!(read(&fs, &file), b"Linux\n", "{coherence:?}");
-        let mut end = [0; 10];
-        assert_eq!(fs.read_once(&file, 6, &mut end), Ok(0), "{coherence:?}");
-    }
-    // Of these the size says too much.
-    let sys = Path::new("/sys/kernel");
-    if let Ok(expected) = fs::read(sys.join("fscaps")) {
-        let fs = over(sys, NEVER);
-        let file = open(&fs, b"fscaps", OpenFlags::empty());
-        assert_eq!(read(&fs, &file), expected);
-    }
-}
-
 #[test]
 fn a_file_that_can_only_be_appended_to_is_appended_to() {
-    for coherence in [TOLD, NEVER, Coherence::Exclusive] {
+    for coherence in [NOTIFIED, NEVER, Coherence::Exclusive] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         fs::write(&path, b"one").unwrap();
@@ -367,7 +268,7 @@ fn what_several_append_is_whole_and_in_memory_as_it_is_there() {
     let path = dir.path().join("log");
     File::create(&path).unwrap();
     let record = |writer: u8| vec![b'a' + writer; 700 + 100 * usize::from(writer)];
-    let (one, other) = (over(dir.path(), TOLD), over(dir.path(), NEVER));
+    let (one, other) = (over(dir.path(), NOTIFIED), over(dir.path(), NEVER));
     std::thread::scope(|scope| {
         for (writer, fs) in [(0, &one), (1, &other), (2, &one)] {
             scope.spawn(move || {

@@ -1,41 +1,27 @@
-//! Random trees that change at random below a file system over them: after each few changes all is as the host has it.
+//! Random trees that change at random below a file system over them: after each few changes all is
+//! as the host has it.
 
-use crate::{NEVER, TOLD, over, seen, told};
+use crate::{NEVER, NOTIFIED, notifications, over, seen};
 use holdfast_core::FileSystem;
 use holdfast_core::store::Coherence;
-use holdfast_core::types::{Caller, OpenFlags, RenameFlags, SetAttr};
+use holdfast_core::types::{Caller, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr};
+use holdfast_testkit::rng::Rng;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::Duration;
 
-/// Marsaglia's xorshift: the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-
-    /// One of few directories and names, so that changes meet.
-    fn path(&mut self, root: &Path) -> PathBuf {
-        root.join(self.name())
-    }
-
-    fn name(&mut self) -> String {
-        let dirs = ["", "a/", "b/", "a/c/"];
-        let dir = dirs[self.below(4) as usize];
-        let name = ["one", "two", "three", "a", "b", "c"][self.below(6) as usize];
-        format!("{dir}{name}")
-    }
+/// One of few directories and names, so that changes meet.
+fn name(random: &mut Rng) -> String {
+    let dir = random.pick(&["", "a/", "b/", "a/c/"]);
+    let name = random.pick(&["one", "two", "three", "a", "b", "c"]);
+    format!("{dir}{name}")
 }
 
 /// Changes something; what the host refuses (a directory in the way, nothing there) is refused.
-fn change(random: &mut Random, root: &Path) {
-    let (path, other) = (random.path(root), random.path(root));
+fn change(random: &mut Rng, root: &Path) {
+    let (path, other) = (root.join(name(random)), root.join(name(random)));
     let _ = match random.below(12) {
         0 | 1 => fs::create_dir_all(&path),
         2 => fs::remove_file(&path),
@@ -57,19 +43,20 @@ fn change(random: &mut Random, root: &Path) {
             .and_then(|file| file.set_len(random.below(20_000))),
         _ => fs::write(
             &path,
-            vec![random.below(256) as u8; random.below(5000) as usize],
+            // Often of the length that it has.
+            vec![random.below(256) as u8; 1500 * random.index(4)],
         ),
     };
 }
 
 /// Changes something through a file system; what it refuses it refuses.
-fn change_here(random: &mut Random, fs: &FileSystem) {
+fn change_here(random: &mut Rng, fs: &FileSystem) {
     let (who, root) = (Caller::root(), fs.root());
-    let (name, other) = (random.name(), random.name());
+    let (name, other) = (name(random), name(random));
     let (name, other) = (name.as_bytes(), other.as_bytes());
     let node = seen::node(fs, name);
     let opened = |flags: OpenFlags| fs.open_at(&who, &root, name, flags, 0o640);
-    let _ = match random.below(14) {
+    let _ = match random.below(18) {
         0 | 1 => fs.mkdir_at(&who, &root, name, 0o755).map(drop),
         2 => fs.unlink_at(&who, &root, name),
         3 => fs.rmdir_at(&who, &root, name),
@@ -100,6 +87,19 @@ fn change_here(random: &mut Random, fs: &FileSystem) {
             let at = random.below(400_000);
             fs.write(&who, &file, at, &data).map(drop)
         }),
+        13 => opened(OpenFlags::READ_WRITE).and_then(|file| {
+            let punch = Fallocate::PUNCH_HOLE | Fallocate::KEEP_SIZE;
+            let mode = *random.pick(&[punch, Fallocate::empty()]);
+            fs.fallocate(&who, &file, mode, random.below(100_000), 9000)
+        }),
+        14 => opened(OpenFlags::READ_WRITE).and_then(|file| {
+            let to = random.below(400_000);
+            fs.copy_file_range(&who, &file, 0, &file, to, 5000)
+                .map(drop)
+        }),
+        15 => fs
+            .mknod_at(&who, &root, name, FileType::Socket, 0o600, 0)
+            .map(drop),
         _ => opened(OpenFlags::CREATE | OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE).and_then(
             |file| {
                 let data = vec![random.below(256) as u8; random.below(5000) as usize];
@@ -111,13 +111,14 @@ fn change_here(random: &mut Random, fs: &FileSystem) {
 
 #[test]
 fn whatever_is_changed_here_and_there_is_as_the_host_has_it() {
-    for seed in 1..=60 {
+    for seed in 1..=80 {
         println!("seed {seed}");
         let dir = tempfile::tempdir().unwrap();
-        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ seed << 8);
+        let mut random = Rng::new(seed);
         // Where others change it as well nothing is believed, or all until it is told; else all is.
-        let coherence = [Coherence::Exclusive, NEVER, TOLD][seed as usize % 3];
-        let alone = coherence == Coherence::Exclusive;
+        let hour = Coherence::For(Duration::from_secs(3600));
+        let coherence = [NEVER, NOTIFIED, Coherence::Exclusive, hour][seed as usize % 4];
+        let alone = seed % 4 > 1;
         (0..20).for_each(|_| change(&mut random, dir.path()));
         let fs = over(dir.path(), coherence);
         for _ in 0..15 {
@@ -127,8 +128,8 @@ fn whatever_is_changed_here_and_there_is_as_the_host_has_it() {
                     false => change_here(&mut random, &fs),
                 }
             }
-            if coherence == TOLD {
-                told::wait(&fs, dir.path());
+            if coherence == NOTIFIED {
+                notifications::wait(&fs, dir.path());
             }
             seen::compare(&fs, dir.path());
             if random.below(5) == 0 {
@@ -143,7 +144,7 @@ fn whatever_changes_is_seen_as_the_host_has_it() {
     for seed in 1..=30 {
         println!("seed {seed}");
         let dir = tempfile::tempdir().unwrap();
-        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ seed);
+        let mut random = Rng::new(seed);
         (0..20).for_each(|_| change(&mut random, dir.path()));
         let fs = over(dir.path(), NEVER);
         for _ in 0..12 {

@@ -1,8 +1,7 @@
-//! A whole tree of the host, beside what a file system over it shows: all attributes, extended attributes, targets, contents,
-//! hard links, holes.
+//! A whole tree of the host, beside what a file system over it shows: all attributes, extended
+//! attributes, targets, contents, hard links, holes.
 
 use crate::{over, over_with, seen};
-use holdfast_core::Options as CoreOptions;
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{Caller, Errno, FileType};
 use holdfast_hostdir::Options;
@@ -98,22 +97,6 @@ fn links_are_never_followed_out_of_it() {
     assert_eq!(outside, Err(Errno::ENOENT));
     let up = fs.resolve(&who, &root, b"../../..", true).unwrap();
     assert_eq!(up, root);
-}
-
-#[test]
-fn nothing_can_be_changed_that_is_read_only() {
-    let dir = tempfile::tempdir().unwrap();
-    grow(dir.path());
-    let fs = over(dir.path(), Coherence::Exclusive);
-    fs.set_options(CoreOptions {
-        read_only: true,
-        ..CoreOptions::default()
-    });
-    let (who, root) = (Caller::root(), fs.root());
-    let refused = Err(Errno::EROFS);
-    assert_eq!(fs.unlink(&who, &root, b"sparse"), refused);
-    assert_eq!(fs.mkdir(&who, &root, b"new", 0o755).map(drop), refused);
-    assert!(dir.path().join("sparse").exists() && !dir.path().join("new").exists());
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! What a file system changes over a directory of the host: it is on the host at once, and seen at once.
+//! What a file system changes over a directory of the host: it is on the host at once, and seen at
+//! once.
 
-use crate::{NEVER, TOLD, over, seen};
+use crate::{NEVER, NOTIFIED, over, seen};
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{
-    Caller, Errno, Fallocate, FileFlags, FileType, OpenFlags, RenameFlags, SetAttr, SetTime, Time,
-    Whence, XattrSet,
+    Caller, Errno, Fallocate, FileFlags, OpenFlags, RenameFlags, SetAttr, SetTime, Time, Whence,
+    XattrSet,
 };
 use holdfast_core::{FileSystem, OpenFile};
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
@@ -17,7 +18,7 @@ const ALL: [Coherence; 4] = [
     Coherence::Exclusive,
     Coherence::For(Duration::from_secs(60)),
     NEVER,
-    TOLD,
+    NOTIFIED,
 ];
 
 fn open(fs: &FileSystem, path: &[u8], flags: OpenFlags) -> OpenFile {
@@ -27,122 +28,6 @@ fn open(fs: &FileSystem, path: &[u8], flags: OpenFlags) -> OpenFile {
 
 fn created(fs: &FileSystem, path: &[u8]) -> OpenFile {
     open(fs, path, OpenFlags::CREATE | OpenFlags::READ_WRITE)
-}
-
-#[test]
-fn names_are_made_moved_and_removed_on_the_host() {
-    for coherence in ALL {
-        let dir = tempfile::tempdir().unwrap();
-        let fs = over(dir.path(), coherence);
-        let (who, root) = (Caller::root(), fs.root());
-        let compare = || seen::compare(&fs, dir.path());
-        fs.mkdir_at(&who, &root, b"a", 0o755).unwrap();
-        compare();
-        fs.mkdir_at(&who, &root, b"a/b", 0o751).unwrap();
-        drop(created(&fs, b"a/file"));
-        fs.symlink_at(&who, &root, b"a/link", b"../nowhere")
-            .unwrap();
-        fs.mknod_at(&who, &root, b"a/fifo", FileType::Fifo, 0o600, 0)
-            .unwrap();
-        let file = seen::node(&fs, b"a/file").unwrap();
-        fs.link_at(&who, &file, &root, b"a/b/again").unwrap();
-        compare();
-        assert_eq!(fs.attributes(&file).unwrap().nlink, 2);
-        let refused = fs.mkdir_at(&who, &root, b"a/link", 0o755).map(drop);
-        assert_eq!(refused, Err(Errno::EEXIST));
-        let rename = |from: &[u8], to: &[u8], flags: RenameFlags| {
-            let renamed = fs.rename_at(&who, &root, from, &root, to, flags);
-            compare();
-            renamed
-        };
-        let none = RenameFlags::empty();
-        rename(b"a/file", b"a/new name", none).unwrap();
-        rename(b"a/b", b"b", none).unwrap();
-        rename(b"a/fifo", b"b/again", none).unwrap();
-        rename(b"a/link", b"b/again", RenameFlags::EXCHANGE).unwrap();
-        let refused = rename(b"b/again", b"a/link", RenameFlags::NOREPLACE);
-        assert_eq!(refused, Err(Errno::EEXIST));
-        assert_eq!(rename(b"b", b"b/below", none), Err(Errno::EINVAL));
-        assert_eq!(rename(b"b", b"a", none), Err(Errno::ENOTEMPTY));
-        assert_eq!(fs.attributes(&file).unwrap().nlink, 1);
-        assert_eq!(fs.rmdir_at(&who, &root, b"a"), Err(Errno::ENOTEMPTY));
-        for name in [&b"a/new name"[..], b"a/link", b"b/again"] {
-            fs.unlink_at(&who, &root, name).unwrap();
-            compare();
-        }
-        fs.rmdir_at(&who, &root, b"a").unwrap();
-        fs.rmdir_at(&who, &root, b"b").unwrap();
-        compare();
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    }
-}
-
-#[test]
-fn bytes_are_written_to_the_host() {
-    for coherence in ALL {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        let fs = over(dir.path(), coherence);
-        let who = Caller::root();
-        let file = created(&fs, b"file");
-        let mut expected = Vec::new();
-        let mut check = |change: &dyn Fn(&mut Vec<u8>)| {
-            change(&mut expected);
-            assert!(fs::read(&path).unwrap() == expected, "on the host");
-            let mut read = vec![0; expected.len() + 1];
-            let len = fs.read(&file, 0, &mut read).unwrap();
-            assert!(read[..len] == expected, "through the file system");
-            assert_eq!(fs.attributes(file.node()).unwrap().size, len as u64);
-        };
-        // Small, and then so large that pages come and go alone.
-        for size in [5000, 1 << 20] {
-            assert_eq!(fs.write(&who, &file, 0, &vec![1; size]), Ok(size));
-            check(&|all| *all = vec![1; size]);
-            assert_eq!(fs.write(&who, &file, 4090, b"over a border"), Ok(13));
-            check(&|all| all[4090..4103].copy_from_slice(b"over a border"));
-            let end = size as u64;
-            assert_eq!(fs.append(&who, &file, b"the end"), Ok((end, 7)));
-            check(&|all| all.extend(b"the end"));
-            assert_eq!(fs.write(&who, &file, end + 20_000, b"far"), Ok(3));
-            check(&|all| {
-                all.resize(size + 20_000, 0);
-                all.extend(b"far");
-            });
-            let punch = Fallocate::PUNCH_HOLE | Fallocate::KEEP_SIZE;
-            fs.fallocate(&who, &file, punch, 100, 3000).unwrap();
-            check(&|all| all[100..3100].fill(0));
-            let shorter = SetAttr {
-                size: Some(4000),
-                ..SetAttr::default()
-            };
-            fs.setattr(&who, file.node(), &shorter, Some(&file))
-                .unwrap();
-            check(&|all| all.truncate(4000));
-            fs.fallocate(&who, &file, Fallocate::empty(), 0, 9000)
-                .unwrap();
-            check(&|all| all.resize(9000, 0));
-        }
-        assert_eq!(
-            fs.copy_file_range(&who, &file, 0, &file, 10_000, 50),
-            Ok(50)
-        );
-        check(&|all| {
-            all.resize(10_000, 0);
-            let head = all[..50].to_vec();
-            all.extend(head);
-        });
-        fs.fsync(&file, true).unwrap();
-        fs.fsync(&file, false).unwrap();
-        fs.flush(&file).unwrap();
-        fs.sync().unwrap();
-        assert!(fs.seek(&file, 0, Whence::Hole).is_ok());
-        drop(open(
-            &fs,
-            b"file",
-            OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE,
-        ));
-        check(&|all| all.clear());
-    }
 }
 
 #[test]
@@ -452,6 +337,44 @@ fn space_is_told_of_a_file_that_loses_its_privileges_as_it_grows() {
         let host = fs::metadata(dir.path().join("file")).unwrap();
         assert!(host.blocks() > 0);
         assert_eq!(blocks, host.blocks(), "{coherence:?}");
+    }
+}
+
+#[test]
+fn an_owner_without_capabilities_changes_the_group_or_the_content_of_a_file_that_has_some() {
+    // Version 2 of `struct vfs_cap_data`, with `CAP_NET_RAW`.
+    let mut value = [0; 20];
+    (value[3], value[5]) = (2, 32);
+    let name = b"security.capability";
+    let owner = |uid, gid| SetAttr {
+        uid,
+        gid,
+        ..SetAttr::default()
+    };
+    for coherence in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let fs = over(dir.path(), coherence);
+        let root = Caller::root();
+        let file = created(&fs, b"file");
+        let changed = fs.setattr(&root, file.node(), &owner(Some(1000), Some(1000)), None);
+        let set = fs.setxattr(&root, file.node(), name, &value, XattrSet::Any);
+        // Not root, or a file system without extended attributes.
+        if let Err(Errno::EPERM | Errno::EOPNOTSUPP) = changed.and(set) {
+            return;
+        }
+        let has = || fs.getxattr(&root, file.node(), name);
+        assert_eq!(has().as_deref(), Ok(&value[..]));
+        let user = Caller {
+            groups: [1000, 1001].into(),
+            ..Caller::user(1000, 1000)
+        };
+        if coherence == NEVER {
+            fs.write(&user, &file, 0, b"new").unwrap();
+        } else {
+            fs.setattr(&user, file.node(), &owner(None, Some(1001)), None)
+                .unwrap();
+        }
+        assert_eq!(has(), Err(Errno::ENODATA), "{coherence:?}");
     }
 }
 

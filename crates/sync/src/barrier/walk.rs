@@ -1,18 +1,20 @@
-//! A fence on every thread of the process without membarrier(2): a thread that visits every processor.
+//! A fence on every thread of the process without membarrier(2): a thread that runs on every
+//! processor in turn.
 //!
-//! A processor that switches from one thread to another makes what the first one did before seen by all, and what others did
-//! before the switch seen by the thread that it runs next. So when a thread of ours has run on each processor in turn, every
-//! other thread has been through such a switch since the call, or did not run at all; and where the visitor came to the
-//! processor of a thread, it sees what that thread did there. It takes a switch for each processor, some tens of microseconds each:
-//! the slower way, where the kernel refuses the other.
+//! A context switch makes what the outgoing thread did visible to all, and what others did before
+//! visible to the incoming thread. After the visitor has run on every processor, each other thread
+//! has been through a switch since the call, or did not run at all. And when the visitor ran on a
+//! thread's processor, it saw what that thread had done there. A visit costs one switch for each
+//! processor, some tens of microseconds each.
 
 use crate::idle_policy::without_idle_policy;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::{fs, thread};
 
-/// Visits every processor on which a thread of this process may run; `false`: it cannot visit them all, or not be sure of it.
+/// Visits every processor on which a thread of this process may run. `false`: it could not, or
+/// cannot be sure.
 pub(super) fn visit_processors() -> bool {
-    // A thread of its own: it needs no place to go back to.
+    // A thread of its own, so that no affinity has to be restored.
     let thread = thread::Builder::new().name("holdfast-barrier".to_owned());
     let visitor = without_idle_policy(|| thread.spawn(|| visit().is_some()));
     visitor.is_ok_and(|visitor| visitor.join().unwrap_or(false))
@@ -23,7 +25,7 @@ fn visit() -> Option<()> {
     for processor in 0..CpuSet::MAX_CPU {
         let mut only = CpuSet::new();
         only.set(processor);
-        // There is none of this number, or this process may not run there.
+        // The processor does not exist, or this process may not run there.
         if sched_setaffinity(None, &only).is_err() {
             continue;
         }
@@ -32,11 +34,11 @@ fn visit() -> Option<()> {
         }
         visited.set(processor);
     }
-    // A thread in a control group of its own may run where this one may not.
+    // A thread in another control group may run where this one may not.
     for task in fs::read_dir("/proc/self/task").ok()? {
         let id = task.ok()?.file_name().to_str()?.parse().ok()?;
         let Ok(allowed) = sched_getaffinity(Pid::from_raw(id)) else {
-            // It has ended.
+            // The thread has ended.
             continue;
         };
         let is_visited = |processor| !allowed.is_set(processor) || visited.is_set(processor);

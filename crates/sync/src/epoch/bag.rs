@@ -1,32 +1,20 @@
 //! Garbage: values that wait for their destructors.
 #![expect(unsafe_code, reason = "values of any type in one list")]
 
-/// From one epoch to the next: the lowest bit is free for other use.
+/// The distance of two epochs: the lowest bit of an epoch is free.
 pub(super) const STEP: u64 = 2;
 
-/// A value to be dropped later, its type forgotten.
+/// A value to be dropped later, with its type erased.
 pub(super) struct Deferred {
     value: *mut (),
     drop: unsafe fn(*mut ()),
 }
 
-// SAFETY: made from `Box<T>` with `T: Send` only; it is the box under another name.
+// SAFETY: by the contract of `with`.
 unsafe impl Send for Deferred {}
 
-unsafe fn drop_box<T>(value: *mut ()) {
-    // SAFETY: `Deferred::free` made `value` from a `Box<T>` with this `T`, and it is run once.
-    drop(unsafe { Box::from_raw(value.cast::<T>()) });
-}
-
 impl Deferred {
-    pub(super) fn free<T: Send + 'static>(value: Box<T>) -> Self {
-        Self {
-            value: Box::into_raw(value).cast(),
-            drop: drop_box::<T>,
-        }
-    }
-
-    /// Garbage that is not a box: `drop` is called once with `value`, on any thread.
+    /// Calls `drop(value)` later.
     ///
     /// # Safety
     /// `drop(value)` must be sound on any thread, once, at any later time.
@@ -40,10 +28,10 @@ impl Deferred {
     }
 }
 
-/// Values that became garbage together.
+/// Values that were retired by one thread.
 pub(super) type Bag = Vec<Deferred>;
 
-/// A bag with the epoch in which it was closed.
+/// A bag with the epoch in which it was sealed.
 pub(super) struct Sealed {
     pub(super) epoch: u64,
     pub(super) bag: Bag,

@@ -9,12 +9,13 @@ use crate::primitive::{everywhere, fence, is_due};
 use std::collections::VecDeque;
 use std::ptr;
 
-/// Bags for which an empty queue keeps room.
+/// The capacity that an empty queue keeps.
 pub(super) const ROOM_KEPT: usize = 64;
 
 /// Epoch and records.
 ///
-/// *Locking.* One thread at a time has the `turn` to advance the epoch; others leave it to him.
+/// *Locking.* One thread at a time holds `turn` and may advance the epoch; others do not wait for
+/// it.
 pub(super) struct Domain {
     epoch: Padded<AtomicU64>,
     turn: Padded<AtomicBool>,
@@ -26,18 +27,18 @@ struct Turn<'d>(&'d AtomicBool);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // Release: the next one knows of the barriers before.
+        // Release: the next holder sees the effects of this one's barriers.
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// What a record says of its thread.
+/// What a record says about its thread.
 enum Place {
-    /// It holds nothing from before this epoch, nor will it meet anything.
+    /// It holds nothing from before this epoch, and will find nothing from before.
     Here,
     /// It is pinned in an epoch before this one.
     Behind,
-    /// It was not pinned lately, as far as anybody can tell.
+    /// Its last pin is from an earlier epoch, and it may have pinned since without a fence.
     Unknown,
 }
 
@@ -60,12 +61,13 @@ impl Domain {
 
     fn records(&self) -> impl Iterator<Item = &'static Record> {
         let head = self.head.load(Ordering::Acquire);
-        // SAFETY: records are leaked when they are pushed: valid for ever, shared from then on.
+        // SAFETY: records are leaked when they are pushed, so they are valid for ever, and shared
+        // from then on.
         let head = unsafe { head.as_ref::<'static>() };
         std::iter::successors(head, |record| record.next.get())
     }
 
-    /// A record that belongs to the calling thread until it gives it back.
+    /// A record that belongs to the calling thread until that gives it back.
     pub(super) fn take_record(&self) -> &'static Record {
         if let Some(free) = self.records().find(|record| record.try_take()) {
             return free;
@@ -86,15 +88,14 @@ impl Domain {
         }
     }
 
-    /// The epoch of a moment in which everybody sees what this thread did before the call, unless
-    /// he is pinned in that epoch or an earlier one.
+    /// The current epoch. Every thread that pins in a later one sees what the caller did before.
     pub(super) fn moment(&self) -> u64 {
-        // An exchange, though nothing changes: whoever sees a later epoch, to pin himself or to look
-        // at the pins of others, sees what was done before.
+        // A read-modify-write, though nothing changes: a thread that reads a later epoch, to pin
+        // itself or to check the pins of others, sees what was done before.
         self.epoch.fetch_add(0, Ordering::AcqRel)
     }
 
-    /// Closes a bag: everything in it was unlinked before now.
+    /// Seals a bag: everything in it was unlinked before now.
     pub(super) fn seal(&self, bag: Bag) -> Sealed {
         Sealed {
             epoch: self.moment(),
@@ -102,16 +103,16 @@ impl Domain {
         }
     }
 
-    /// Advances the epoch, if all threads that are pinned are known to have seen it; returns the
-    /// epoch then. `own` is the caller's record, if he has one. `urgent`: finding out about threads that were not
-    /// seen lately may interrupt all threads, however often that was done before.
+    /// Advances the epoch if all pinned threads are known to have seen it; returns the epoch after
+    /// that. `own` is the caller's record. `urgent`: finding out about silent threads may interrupt
+    /// all threads, however recently that was done.
     pub(super) fn try_advance(&self, own: Option<&Record>, urgent: bool) -> u64 {
         if self.turn.swap(true, Ordering::Acquire) {
             return self.epoch.load(Ordering::Acquire);
         }
         let _turn = Turn(&self.turn);
         let epoch = self.epoch.load(Ordering::Acquire);
-        // Pairs with that of fenced pins.
+        // Pairs with the fence of fenced pins.
         fence(Ordering::SeqCst);
         let mut unknown = false;
         for record in self.records() {
@@ -127,8 +128,8 @@ impl Domain {
         self.epoch.fetch_add(STEP, Ordering::AcqRel) + STEP
     }
 
-    /// Has all threads that are not known to be in this epoch fence, now and whenever they pin
-    /// themselves; `true` if none is pinned in an earlier one.
+    /// Makes all threads fence that are not known to have seen this epoch, now and at each later
+    /// pin. `true` if none is pinned in an earlier epoch.
     fn find_out(&self, own: Option<&Record>, epoch: u64) -> bool {
         let unknown = |record: &&Record| matches!(place(record, own, epoch), Place::Unknown);
         let unknown: Vec<&Record> = self.records().filter(unknown).collect();
@@ -139,12 +140,12 @@ impl Domain {
         };
         trust(false);
         if !everywhere() {
-            // Nobody may take them for fenced.
+            // Their pins are not fenced: they must not count as untrusted.
             trust(true);
             return false;
         }
-        // Whoever did not see his loss of trust had stored his word before: it is seen now. Whoever
-        // pins himself after that fences.
+        // A thread that did not see its loss of trust had stored its word before the barrier, so
+        // the word is visible now. Later pins of it are fenced.
         self.records().all(|record| {
             let word = record.word.load(Ordering::Acquire);
             word & PINNED == 0 || word & !PINNED == epoch
@@ -159,7 +160,7 @@ impl Domain {
                 match sealed.front() {
                     Some(first) if first.is_due(epoch) => sealed.pop_front(),
                     None if sealed.capacity() > ROOM_KEPT => {
-                        // Some pin has held much up once; records are never freed.
+                        // A long pin held up many bags once, and records are never freed.
                         *sealed = VecDeque::new();
                         None
                     }
@@ -175,12 +176,12 @@ impl Domain {
         }
     }
 
-    /// Waits for two advances beyond this moment, and drops what is due everywhere.
+    /// Waits for two advances after this moment, and drops what is due everywhere.
     pub(super) fn wait_for_grace(&self, own: Option<&Record>) {
         let target = self.moment() + 2 * STEP;
         let mut waits = 0_u32;
         while self.try_advance(own, true) < target {
-            // A pin is short: first yield, then sleep.
+            // Pins are short: yield first, then sleep.
             waits += 1;
             if waits < 64 {
                 std::thread::yield_now();
@@ -207,11 +208,12 @@ impl Domain {
     }
 }
 
-/// Where a record's thread is, for whoever has fenced after he saw `epoch`.
+/// What `record` says about its thread. The caller has fenced since it read `epoch`.
 fn place(record: &Record, own: Option<&Record>, epoch: u64) -> Place {
-    // Before the word: whoever took or gave back the trust knew of all pins under it.
+    // Read before the word: the thread that changed `trusted` had seen all pins under the old
+    // value.
     let trusted = record.trusted.load(Ordering::Acquire);
-    // Acquire: what was read under the pins before.
+    // Acquire: what was read under earlier pins.
     let word = record.word.load(Ordering::Acquire);
     if word & !PINNED == epoch {
         // It has seen this epoch, so it sees what was unlinked before.

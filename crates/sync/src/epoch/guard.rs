@@ -10,14 +10,14 @@ use std::marker::PhantomData;
 use std::mem;
 use std::sync::atomic::Ordering;
 
-/// Values in a bag before it is sealed: an attempt to advance reads a line of every thread.
+/// Values in a bag before it is sealed. An attempt to advance reads a line of every thread.
 const BAG: usize = 512;
 
-/// Bags of a thread that wait; beyond that it does not matter whether others are interrupted.
+/// Sealed bags of a thread. With more, the thread may interrupt all others to advance.
 const WAITING_MAX: usize = 16;
 
 thread_local! {
-    // Without a destructor and with a constant start: reading it is one load.
+    // Without a destructor and with a constant initializer, so that reading it is one load.
     static RECORD: Cell<Option<&'static Record>> = const { Cell::new(None) };
     static OWNER: Owner = const { Owner };
 }
@@ -33,11 +33,11 @@ impl Drop for Owner {
     }
 }
 
-/// Seals what the thread still holds, and leaves the record to the next thread.
+/// Seals the thread's bag, and leaves the record to the next thread.
 fn leave(record: &'static Record) {
     seal(record);
     record.give_back();
-    // What is due now would otherwise wait for the next thread that retires much.
+    // What is due would otherwise wait for the next thread that retires much.
     DOMAIN.collect(record, DOMAIN.try_advance(None, false));
 }
 
@@ -52,15 +52,15 @@ fn record() -> &'static Record {
 #[cold]
 fn enter() -> &'static Record {
     let record = DOMAIN.take_record();
-    // After the owner's destructor nothing ends this thread's use: the last guard does.
+    // After the owner's destructor the thread's end gives nothing back: its last guard does.
     let borrowed = OWNER.try_with(|_| ()).is_err();
-    // SAFETY: taken by this thread just now, and not in use yet.
+    // SAFETY: this thread has just taken it, and does not use it yet.
     unsafe { record.with_local(|local| local.begin(borrowed)) };
     RECORD.set(Some(record));
     record
 }
 
-/// Keeps what the thread meets from being freed, until it is dropped.
+/// Keeps what the thread finds from being freed, until it is dropped.
 ///
 /// It belongs to the thread that made it.
 pub struct Guard {
@@ -83,20 +83,7 @@ impl Guard {
         }
     }
 
-    /// Lets go for a moment, so that the epoch can advance: for long walks, between two objects.
-    /// Without effect while another guard of the thread lives.
-    pub fn repin(&mut self) {
-        // Exclusive use of the guard: nothing found under it can be alive.
-        // SAFETY: this thread's record; the closure calls nothing.
-        let alone = unsafe { self.record.with_local(|local| local.guards() == 1) };
-        if alone {
-            self.record.unpin();
-            // SAFETY: as above.
-            unsafe { self.record.pin(DOMAIN.epoch()) };
-        }
-    }
-
-    /// Of a guard of a thread that does not keep its record.
+    /// Drops a guard of a thread that does not keep its record.
     #[cold]
     #[inline(never)]
     fn leave_borrowed(&self) {
@@ -121,45 +108,6 @@ impl Drop for Guard {
             Left::Pinned => {}
             Left::Borrowed => self.leave_borrowed(),
         }
-    }
-}
-
-/// As a [`Guard`], for a few steps in which nothing else is pinned: it is not counted.
-pub struct Brief {
-    record: &'static Record,
-    own_thread: PhantomData<*mut ()>,
-}
-
-impl Brief {
-    /// Pins the calling thread, if that takes no more than a store: it is trusted, and not pinned yet.
-    ///
-    /// # Safety
-    /// Until the result is dropped, on this thread, nobody else is pinned: nothing is called that might.
-    #[inline(always)]
-    pub unsafe fn pin() -> Option<Self> {
-        let record = RECORD.get()?;
-        // SAFETY: this thread's record; the closure calls nothing.
-        if unsafe { record.with_local(|local| !local.is_idle()) } {
-            return None;
-        }
-        let brief = Self {
-            record,
-            own_thread: PhantomData,
-        };
-        record.pin_if_trusted(DOMAIN.epoch()).then_some(brief)
-    }
-}
-
-impl fmt::Debug for Brief {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Brief").finish_non_exhaustive()
-    }
-}
-
-impl Drop for Brief {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.record.unpin();
     }
 }
 
@@ -205,7 +153,7 @@ pub(super) fn defer(value: Deferred) {
     }
 }
 
-/// Hands over the thread's bag and drops what is due.
+/// Hands over the thread's bag, and drops what is due.
 pub(super) fn flush() {
     if let Some(record) = RECORD.get() {
         reclaim(record);
@@ -221,7 +169,7 @@ fn seal(record: &'static Record) {
     }
 }
 
-/// Waits until all pins of this moment have ended, and drops what was retired before.
+/// Waits until all current pins have ended, and drops what was retired before.
 pub(super) fn wait_for_grace() {
     DOMAIN.wait_for_grace(RECORD.get());
 }

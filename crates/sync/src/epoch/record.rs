@@ -1,18 +1,18 @@
 //! What the domain knows of a thread, and how a thread pins itself.
 //!
-//! A thread's word says which epoch it saw when it last pinned itself, and whether it still is. To
-//! be sure that a word is up to date, one side has to fence: the thread, between its word and what
-//! it reads afterwards, or whoever looks at the words, for all threads (see
+//! A thread's word holds the epoch that the thread saw when it last pinned itself, and whether it
+//! still is pinned. To rely on a word, one side has to fence. The thread may fence between its word
+//! and what it reads afterwards. Otherwise the thread that reads the words fences for all (see
 //! [`barrier`](crate::barrier)).
 //!
-//! A thread begins by fencing. After some hundred pins it is *trusted* and does no longer: its
-//! pins are then so frequent that its word alone mostly shows that it is up to date. When it is not,
-//! trust is withdrawn and a barrier settles what was under way; see `Domain::try_advance`.
+//! A thread begins by fencing. After some hundred pins it is *trusted* and stops: its pins are then
+//! so frequent that its word mostly shows the current epoch. If it does not, the advancing thread
+//! clears `trusted` and issues a barrier; see `Domain::try_advance`.
 #![expect(unsafe_code, reason = "state that only the owning thread touches")]
 
 use super::bag::{Bag, Sealed};
 use crate::primitive::{AtomicBool, AtomicU64, Ordering, TRUSTED_AFTER};
-use crate::primitive::{fence, here, is_available, settle};
+use crate::primitive::{fence, here, is_available, store_fenced};
 use parking_lot::Mutex;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::VecDeque;
@@ -20,29 +20,30 @@ use std::collections::VecDeque;
 /// In a word: the thread is pinned. The other bits are those of an epoch.
 pub(super) const PINNED: u64 = 1;
 
-/// In a count of guards: the record is without a thread's end to wait for, and given back with the last one.
+/// In a count of guards: the thread will not give the record back at its end, so the last guard
+/// does.
 const BORROWED: u32 = 1 << 31;
 
-/// A thread's place in the domain. Never freed: a thread that ends leaves it to the next.
+/// A thread's part of the domain. Never freed: a thread that ends leaves it to the next.
 #[repr(align(128))]
 pub(super) struct Record {
-    /// The epoch that its thread saw when it pinned itself last, and [`PINNED`] as long as it is.
+    /// The epoch that its thread saw when it last pinned itself, and [`PINNED`] while it is pinned.
     pub(super) word: AtomicU64,
-    /// Its thread does not fence its pins. Set by the thread, cleared by whoever looks at the words.
+    /// Its thread does not fence its pins. Set by that thread, cleared by the advancing thread.
     pub(super) trusted: AtomicBool,
     local: UnsafeCell<Local>,
-    /// Sealed bags: anybody may drop those that are due.
+    /// Sealed bags: any thread may drop those that are due.
     pub(super) sealed: Mutex<VecDeque<Sealed>>,
     /// Values retired; written by the owner only, hence without an atomic addition.
     pub(super) retired: AtomicU64,
-    /// Values of this record that were dropped, by whomever.
+    /// Values of this record that were dropped, by any thread.
     pub(super) dropped: AtomicU64,
     taken: AtomicBool,
     /// The next record of the domain; fixed before the record is reachable.
     pub(super) next: Cell<Option<&'static Record>>,
 }
 
-/// What the end of a guard leaves behind.
+/// What dropping a guard leaves to do.
 pub(super) enum Left {
     /// It was the last one.
     Unpinned,
@@ -56,31 +57,25 @@ pub(super) enum Left {
 pub(super) struct Local {
     /// Guards alive; and [`BORROWED`].
     depth: u32,
-    /// Destructors are running: they do not start others.
+    /// Destructors are running: they start no others.
     pub(super) collecting: bool,
-    /// Fenced pins since trust was withdrawn.
+    /// Fenced pins since trust was lost.
     fenced: u32,
     pub(super) bag: Bag,
 }
 
-// SAFETY: `local` is touched by the owner only (see `with_local`), `next` is written before the
-// record is published and only read afterwards; the rest is atomic or locked.
+// SAFETY: only the owner touches `local` (see `with_local`), and `next` is written before the
+// record is published and only read afterwards. The rest is atomic or locked.
 unsafe impl Sync for Record {}
 
 impl Local {
-    /// A thread takes it.
+    /// A thread takes the record.
     pub(super) fn begin(&mut self, borrowed: bool) {
         self.depth = if borrowed { BORROWED } else { 0 };
     }
 
     pub(super) fn guards(&self) -> u32 {
         self.depth & !BORROWED
-    }
-
-    /// Is there no guard, in a thread that keeps its record?
-    #[inline]
-    pub(super) fn is_idle(&self) -> bool {
-        self.depth == 0
     }
 
     /// Is it to be given back?
@@ -90,8 +85,8 @@ impl Local {
 
     /// Counts a guard; is it the only one?
     ///
-    /// What is usual is stored as it is, not as one more than what was loaded: so the next pin need not wait
-    /// for the stores of this one.
+    /// The usual case stores a constant, not the loaded count plus one, so that a pin does not wait
+    /// for the stores of the pin before.
     #[inline]
     pub(super) fn enter(&mut self) -> bool {
         if self.depth == 0 {
@@ -102,8 +97,8 @@ impl Local {
         self.guards() == 1
     }
 
-    /// Counts a guard no more. Of a thread that keeps its record that is all; else the answer is
-    /// [`Left::Borrowed`], with nothing counted.
+    /// Removes a guard from the count. For a thread that does not keep its record the answer is
+    /// [`Left::Borrowed`], and the count is unchanged.
     #[inline]
     pub(super) fn leave(&mut self) -> Left {
         match self.depth {
@@ -143,7 +138,7 @@ impl Record {
         }
     }
 
-    /// Shows the owner's part to `look`, which must not come back here.
+    /// Calls `look` with the owner's part; `look` must not call this again.
     ///
     /// # Safety
     /// Only the thread that has taken the record may call this, and not from within `look`.
@@ -153,36 +148,26 @@ impl Record {
         look(unsafe { &mut *self.local.get() })
     }
 
-    /// Pins the thread in the epoch of the moment.
+    /// Pins the thread in the current epoch.
     ///
     /// # Safety
     /// As for `with_local`.
     #[inline]
     pub(super) unsafe fn pin(&self, epoch: &AtomicU64) {
-        // Acquire pairs with `Domain::seal`: who sees an epoch sees what was unlinked before it began.
+        // Acquire pairs with `Domain::seal`: a thread that sees an epoch sees what was unlinked
+        // before it began.
         let word = epoch.load(Ordering::Acquire) | PINNED;
-        // Release: the reads of the pin before come before.
+        // Release: the reads under the previous pin come before.
         self.word.store(word, Ordering::Release);
         here();
-        // Behind the word, so that a barrier which comes before the word comes before this too.
+        // After the word, so that a barrier before the store of the word is also before this load.
         if !self.trusted.load(Ordering::Relaxed) {
-            // Pairs with the fence in `Domain::try_advance`: either the word is seen there, or what
-            // was unlinked before is seen here.
-            settle(&self.word, word);
+            // Pairs with the fence in `Domain::try_advance`: either that thread sees the word, or
+            // this one sees what was unlinked before.
+            store_fenced(&self.word, word);
             // SAFETY: the caller's promise.
             unsafe { self.count_fenced() };
         }
-    }
-
-    /// As [`pin`](Self::pin) if the thread is trusted; else the answer is `false`, and it is to be
-    /// [unpinned](Self::unpin).
-    #[inline(always)]
-    pub(super) fn pin_if_trusted(&self, epoch: &AtomicU64) -> bool {
-        // All as in `pin`.
-        let word = epoch.load(Ordering::Acquire) | PINNED;
-        self.word.store(word, Ordering::Release);
-        here();
-        self.trusted.load(Ordering::Relaxed)
     }
 
     /// # Safety
@@ -205,8 +190,8 @@ impl Record {
     fn trust(&self) {
         if is_available() {
             self.trusted.store(true, Ordering::Relaxed);
-            // Who does not see it has fenced before: what he unlinked before is seen by all pins to
-            // come.
+            // An advancing thread that does not see `trusted` fenced before this: all later pins
+            // see what it had unlinked.
             fence(Ordering::SeqCst);
         }
     }
@@ -220,10 +205,11 @@ impl Record {
         self.word.store(word & !PINNED, Ordering::Release);
     }
 
-    /// Takes the record, if nobody has it.
+    /// Takes the record, unless another thread has it.
     pub(super) fn try_take(&self) -> bool {
         !self.taken.load(Ordering::Relaxed)
-            // Acquire pairs with the release in `give_back`: the former owner is done with `local`.
+            // Acquire pairs with the release in `give_back`: the former owner no longer uses
+            // `local`.
             && self
                 .taken
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
@@ -231,7 +217,7 @@ impl Record {
     }
 
     pub(super) fn give_back(&self) {
-        // Release: whoever sees that nobody is trusted here any more sees all pins that were.
+        // Release: a thread that sees the record untrusted sees all pins of the former owner.
         self.trusted.store(false, Ordering::Release);
         self.taken.store(false, Ordering::Release);
     }

@@ -1,31 +1,34 @@
-//! Raw uses of objects that are in the index no more.
+//! Raw uses of objects that are not in the index any more.
 //!
-//! A raw use is given back by key, at any time, whether or not the object is in memory. So an object
-//! may go while there are raw uses of it: their number stays here, and is the object's again when it comes back.
+//! A raw use is given back by key, at any time, whether or not the object is in memory. So an
+//! object may be evicted while it has raw uses. Their number is kept here, and returns to the
+//! object when that is inserted again.
 //!
-//! *Invariants.* Under the lock: a key that is in the index has no raw uses here. They move to the object before it is published,
-//! under the lock, and from it when it is buried, under the lock, by the step that marks it as buried. So if a lookup
-//! finds an object that is not buried, the raw uses are in its word; if it finds none, under the lock, they are here.
+//! *Invariants.* Under the lock, a key that is in the index has no raw uses here. They move to the
+//! object, under the lock, before it is published. They move from it, under the lock, by the step
+//! that marks it as taken out. So if a lookup finds an object that is not taken out, its raw uses
+//! are in its word. If a lookup under the lock finds none, they are here.
 //!
-//! *Locking.* The lock is held over publishing and burying, which wait for nothing.
+//! *Locking.* The lock is held over publishing and freeing, which do not wait.
 
 use super::runs::Runs;
 use super::{Freeing, Index, Prepared};
 use crate::epoch;
 use crate::primitive::{Mutex, MutexGuard};
 
-/// Raw uses of some keys of an [`Index`], behind a lock that orders the coming and going of their objects.
+/// Raw uses of evicted keys of an [`Index`], under a lock that orders the insertion and removal of
+/// their objects.
 pub struct EvictedUses {
     runs: Mutex<Runs>,
 }
 
-/// The same, locked.
+/// An [`EvictedUses`], locked.
 pub struct EvictedUsesLocked<'a> {
     runs: MutexGuard<'a, Runs>,
 }
 
 impl EvictedUses {
-    /// None.
+    /// Without any.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -33,16 +36,16 @@ impl EvictedUses {
         }
     }
 
-    /// Locks it: none of its keys comes into the index, nor leaves it, meanwhile.
+    /// Locks it: none of its keys is inserted into the index or removed meanwhile.
     pub fn lock(&self) -> EvictedUsesLocked<'_> {
         EvictedUsesLocked {
             runs: self.runs.lock(),
         }
     }
 
-    /// Gives back up to `n` raw uses of a key, wherever they are counted. `Some` if the last use of a doomed object was among
-    /// them. Waits for nothing but the lock.
-    #[must_use = "a doomed object that nobody ends stays in its index"]
+    /// Gives back up to `n` raw uses of a key, wherever they are counted. `Some` if the last use of
+    /// a marked object was among them. Waits for nothing but the lock.
+    #[must_use = "a marked object that is not freed stays in its index"]
     pub fn forget<T: Send + Sync + 'static>(
         &self,
         index: &Index<T>,
@@ -58,7 +61,7 @@ impl EvictedUses {
                 }
             }
             let mut locked = self.lock();
-            // Else it has come back.
+            // Otherwise it was inserted again: retry.
             if !locked.is_in(index, key) {
                 locked.forget(key, n);
                 return None;
@@ -66,7 +69,7 @@ impl EvictedUses {
         }
     }
 
-    /// Has this key raw uses? Never `false` if it has some throughout.
+    /// Has this key raw uses? Never `false` if it has some throughout the call.
     pub fn may_be_held<T: Send + Sync + 'static>(&self, index: &Index<T>, key: u64) -> bool {
         loop {
             {
@@ -89,13 +92,14 @@ impl EvictedUsesLocked<'_> {
         index.peek(key, &epoch::pin()).is_some()
     }
 
-    /// Buries an object ([`Index::free`]), and counts the raw uses that are left of it.
+    /// Frees an object ([`Index::free`]), and keeps the number of its raw uses.
     pub fn free<T: Send + Sync + 'static>(&mut self, index: &Index<T>, freeing: Freeing<T>) {
         let key = freeing.key();
         self.runs.add(key, index.take_out(freeing));
     }
 
-    /// Gives an object that is to be published under this key, with this locked, the raw uses of that.
+    /// Moves the raw uses of `key` to an object that is to be published under it before this is
+    /// unlocked.
     #[must_use]
     pub fn give_back<T: Send + Sync + 'static>(
         &mut self,
@@ -130,6 +134,6 @@ impl Default for EvictedUses {
 
 impl std::fmt::Debug for EvictedUses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remembered").finish_non_exhaustive()
+        f.debug_struct("EvictedUses").finish_non_exhaustive()
     }
 }

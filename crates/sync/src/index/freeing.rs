@@ -1,4 +1,4 @@
-//! The end of an object, in one pair of hands.
+//! The exclusive right to end an object.
 #![expect(unsafe_code, reason = "a pointer that owns the end of an object")]
 
 use super::held::{Held, change, update};
@@ -11,11 +11,11 @@ use std::mem;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// A dying object: no reference is left, no use can be had, and a lookup waits. Raw uses may be left
+/// A freeing object: it has no reference and gets no use, and lookups wait. It may have raw uses
 /// ([`Index::begin_evict_though_held`](super::Index::begin_evict_though_held)).
 ///
-/// There is one at a time. It goes to [`Index::free`](super::Index::free); dropping it instead
-/// brings the object back to life, without references and, if it was doomed, still doomed.
+/// There is one at a time. It goes to [`Index::free`](super::Index::free). Dropping it instead
+/// makes the object live again, without references and, if it was marked, still marked.
 #[must_use = "dropping it brings the object back to life"]
 pub struct Freeing<T: Send + Sync + 'static> {
     held: NonNull<Held<T>>,
@@ -29,7 +29,7 @@ unsafe impl<T: Send + Sync + 'static> Sync for Freeing<T> {}
 
 impl<T: Send + Sync + 'static> Freeing<T> {
     /// # Safety
-    /// The caller made `held` dying, and makes no second one of that step.
+    /// The caller's step made `held` freeing, and it makes only one `Freeing` of that step.
     pub(super) unsafe fn from_end(held: NonNull<Held<T>>) -> Self {
         Self {
             held,
@@ -41,14 +41,15 @@ impl<T: Send + Sync + 'static> Freeing<T> {
         self.held
     }
 
-    /// The pointer, without the way back to life.
+    /// The pointer; the object stays freeing.
     pub(super) fn into_inner(self) -> NonNull<Held<T>> {
         let held = self.held;
         mem::forget(self);
         held
     }
 
-    /// Brings the object back to life if it has raw uses left: the last of them will end it, if it is doomed.
+    /// Makes the object live again if it has raw uses: releasing the last of them will end it, if
+    /// it is marked.
     pub fn unless_held(self) -> Option<Self> {
         let (key, step) = (self.key(), |word: Word| {
             (word.raw_uses() > 0 && !word.is_detached()).then(|| word.revived())
@@ -65,17 +66,17 @@ impl<T: Send + Sync + 'static> Freeing<T> {
     }
 
     fn word(&self) -> &AtomicU64 {
-        // SAFETY: what is dying is freed by its one `Freeing` only. A reference to the word alone:
-        // once it is live again others may end and free it.
+        // SAFETY: a freeing object is freed only through its one `Freeing`. The reference is to the
+        // word alone: once the object is live again, other threads may end and free it.
         unsafe { Held::word_of(self.held) }
     }
 }
 
 impl<T: Send + Sync + 'static> Drop for Freeing<T> {
     fn drop(&mut self) {
-        // Before the step: after it the object is not ours.
+        // Before the step: after it this thread may not touch the object.
         let key = self.key();
-        // Release: what was done to it comes before its next use. Acquire: before it is freed.
+        // Release: what was done to it comes before its next use. Acquire: and before it is freed.
         let (before, _) = change(self.word(), self.state(), Ordering::AcqRel, |word| {
             if word.is_detached() {
                 word
@@ -87,8 +88,8 @@ impl<T: Send + Sync + 'static> Drop for Freeing<T> {
             wait::wake(key);
         }
         if before.is_detached() {
-            // SAFETY: its index is gone, so it is in none; it is dying, so nobody uses it, and
-            // nobody else has its end.
+            // SAFETY: its index was dropped, so it is in none. It is freeing, so it has no user,
+            // and this is its only `Freeing`.
             unsafe { Held::free(self.held) };
         }
     }
@@ -105,6 +106,6 @@ impl<T: Send + Sync + 'static> Deref for Freeing<T> {
 
 impl<T: fmt::Debug + Send + Sync + 'static> fmt::Debug for Freeing<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Doomed").field(&**self).finish()
+        f.debug_tuple("Freeing").field(&**self).finish()
     }
 }

@@ -1,4 +1,4 @@
-//! An object of an index, with the word that decides over its life.
+//! An object of an index, with the word that holds its state and its uses.
 #![expect(unsafe_code, reason = "objects are reached by pointers that count")]
 
 use super::freeing::Freeing;
@@ -14,13 +14,14 @@ use std::ptr::{self, NonNull};
 
 /// An object that an [`Index`](super::Index) holds (or held), by its number.
 ///
-/// It is *live* or *dying*. Live, it has any number of uses: references ([`Ref`]), and *raw* uses,
-/// which are counted on behalf of somebody outside who gives them back by number
-/// ([`Ref::into_raw`], [`Held::forget`]). A live object without uses stays, until it is evicted or
-/// used again. Once *doomed*, the last use to go makes it dying, and so does eviction; then it
-/// belongs to the one [`Freeing`] that came of it, and nobody gets a use any more.
+/// It is *live* or *freeing*. A live object has any number of uses. A use is a reference ([`Ref`])
+/// or *raw*: a raw use is counted for an owner outside the process, which gives it back by number
+/// ([`Ref::into_raw`], [`Held::forget`]). A live object without uses stays until it is evicted or
+/// used again. Eviction makes it freeing. So does releasing the last use, once the object is
+/// *marked*. It then belongs to the one [`Freeing`] that this step returned, and gets no use any
+/// more.
 ///
-/// Uses are counted in the object, or, once threads use it in turn, by each core for itself.
+/// Uses are counted in the object, or per core once several threads use it in turn.
 ///
 /// The header takes 24 bytes, and objects are aligned to lines of 64 bytes.
 #[repr(C, align(64))]
@@ -33,27 +34,21 @@ pub struct Held<T: Send + Sync + 'static> {
 
 /// An object has left its index.
 #[derive(Debug)]
-pub(super) struct Buried;
+pub(super) struct Freed;
 
 /// Where the second line of an object begins.
 const LINE: usize = 64;
 
 impl<T: Send + Sync + 'static> Held<T> {
-    /// One with one use, whose key nobody has set.
+    /// An object with one use, and without a key yet.
     #[inline(always)]
-    pub(super) fn unborn(sharing: Sharing, value: T) -> Self {
+    pub(super) fn new(sharing: Sharing, value: T) -> Self {
         Self {
             word: AtomicU64::new(Word::ONE_USE.0),
             key: u64::MAX,
             sharing,
             value,
         }
-    }
-
-    /// Nobody uses it from the start.
-    #[inline]
-    pub(super) fn forget_tally(&mut self) {
-        self.sharing = Sharing::none();
     }
 
     pub(super) fn into_value(self) -> T {
@@ -64,7 +59,8 @@ impl<T: Send + Sync + 'static> Held<T> {
         &self.value
     }
 
-    /// The word alone, without a reference to the rest, which others may free after one's last step.
+    /// The word alone, without a reference to the rest: other threads may free the object after
+    /// this thread's last step.
     ///
     /// # Safety
     /// The object is not freed as long as the reference is used.
@@ -74,10 +70,10 @@ impl<T: Send + Sync + 'static> Held<T> {
         unsafe { held.cast::<AtomicU64>().as_ref() }
     }
 
-    /// Gives a use back where it is counted; `Some` with the new word if that was there.
+    /// Releases a use where it is counted. Returns the new word if it was counted there.
     ///
     /// # Safety
-    /// The caller gives up a use of his own. After that the object may be freed.
+    /// The use belongs to the caller, which gives it up. After that the object may be freed.
     #[inline]
     pub(super) unsafe fn release(held: NonNull<Self>) -> Option<Word> {
         // SAFETY: in use, until the step below.
@@ -91,15 +87,15 @@ impl<T: Send + Sync + 'static> Held<T> {
                 return None;
             }
         }
-        // Release: what this user did comes before the end of the object; Acquire: what all users
-        // did, if the end is this one's to make.
+        // Release: what this user did comes before the object's end. Acquire: so does what all
+        // users did, if this step ends it.
         Some(change(word, now, Ordering::AcqRel, Word::released).1)
     }
 
     /// Frees the object.
     ///
     /// # Safety
-    /// It was [`Prepared`](super::Prepared); in no index, and nobody can reach it any more.
+    /// It was [`Prepared`](super::Prepared), is in no index, and no thread can reach it any more.
     pub(super) unsafe fn free(held: NonNull<Self>) {
         let held = std::ptr::with_exposed_provenance_mut::<Self>(held.as_ptr().addr());
         // SAFETY: it came from a box, and the caller says that this is its end.
@@ -109,39 +105,30 @@ impl<T: Send + Sync + 'static> Held<T> {
     /// Leaves the object to its users, or frees it if it has none.
     ///
     /// # Safety
-    /// It was in an index just now and is in none any more; nobody has met it but by a reference
-    /// or a `Freeing`, or will.
+    /// It was just taken out of its index, in which no thread can find it any more: only a
+    /// reference or a `Freeing` leads to it.
     pub(super) unsafe fn detach(held: NonNull<Self>) {
-        // SAFETY: whoever might free it does so only once it is marked as detached.
+        // SAFETY: its users free it only after it is detached, below.
         let this = unsafe { held.as_ref() };
         // Acquire: all that was done under the last use.
         if Word(this.word.load(Ordering::Acquire)).is_unreferenced() {
-            // SAFETY: nobody has it, and its index is gone: nobody will.
+            // SAFETY: there is no reference, and without an index there will be none.
             return unsafe { Self::free(held) };
         }
         let end = loop {
             let end = this.unshare();
-            // Somebody who has a reference may make it shared again.
+            // A thread with a reference may make it shared again.
             let step = |word: Word| (!word.is_shared()).then(|| word.detached());
             // SAFETY: as above.
             let word = unsafe { Self::word_of(held) };
             if let Some((before, after)) = update(word, this.state(), Ordering::AcqRel, step) {
-                // SAFETY: it became dying by this step, which is the only one to do that.
-                let new = (after.is_dying() && !before.is_dying())
+                // SAFETY: this step made it freeing, and only one step does that.
+                let new = (after.is_freeing() && !before.is_freeing())
                     .then(|| unsafe { Freeing::from_end(held) });
                 break end.or(new);
             }
         };
         drop(end);
-    }
-
-    /// The slot of the thread that has used it last, as far as that was noted: at first it is who made it.
-    ///
-    /// # Safety
-    /// The object is not freed meanwhile.
-    pub(super) unsafe fn user_of(held: NonNull<Self>) -> Option<usize> {
-        // SAFETY: the caller's promise.
-        unsafe { held.as_ref() }.sharing.user()
     }
 
     /// The number under which the index knows it.
@@ -156,14 +143,14 @@ impl<T: Send + Sync + 'static> Held<T> {
         Word(self.word.load(Ordering::Relaxed))
     }
 
-    /// Can uses be had of it? By the time the answer is there it may have changed.
+    /// Is it live? The answer may be outdated when it is returned.
     #[inline]
     #[must_use]
     pub fn is_live(&self) -> bool {
-        !self.state().is_dying()
+        !self.state().is_freeing()
     }
 
-    /// Will the last use to go end it?
+    /// Does releasing the last use make it freeing?
     #[inline]
     #[must_use]
     pub fn is_marked_freeing(&self) -> bool {
@@ -176,12 +163,12 @@ impl<T: Send + Sync + 'static> Held<T> {
         let word = self.state();
         let shares = self.sharing.shares().filter(|_| word.is_shared());
         let uses = word.uses() + shares.map_or(0, |shares| shares.sum().uses);
-        // A sum of counts that change meanwhile may be anything.
+        // Counts that change during the sum may give any result.
         u64::try_from(uses).unwrap_or(0) + word.raw_uses()
     }
 
-    /// Is somebody using it? Never `false` of an object that is in use throughout. While uses are
-    /// counted by core no sum of them is sure, so the answer is `true` then.
+    /// Is it in use? Never `false` for an object that is in use throughout the call. While uses are
+    /// counted per core no sum of them is certain, so the answer is then `true`.
     #[inline]
     #[must_use]
     pub fn may_be_used(&self) -> bool {
@@ -189,18 +176,19 @@ impl<T: Send + Sync + 'static> Held<T> {
         word.is_shared() || word.uses() > 0 || word.raw_uses() > 0
     }
 
-    /// Has it raw uses? A snapshot; may be `false` while uses are counted by core.
+    /// Has it raw uses? A snapshot; may be `false` while uses are counted per core.
     #[inline]
     #[must_use]
     pub fn has_raw_uses(&self) -> bool {
         self.state().raw_uses() > 0
     }
 
-    /// A use, unless it is dying.
+    /// A use, unless it is freeing.
     #[inline]
     #[must_use]
     pub fn try_ref(&self) -> Option<Ref<T>> {
-        // Who takes a use means to look at the rest as well, which the exchange would let wait.
+        // A user will look at the rest as well; without the prefetch that load waits for the
+        // exchange.
         prefetch(ptr::from_ref(self).cast::<u8>().wrapping_add(LINE));
         if self.acquire()? && self.sharing.note() {
             self.share();
@@ -209,8 +197,8 @@ impl<T: Send + Sync + 'static> Held<T> {
         Some(unsafe { Ref::from_use(NonNull::from(self)) })
     }
 
-    /// As [`Held::try_ref`], for whoever comes by all objects and will not come back soon: it is no sign
-    /// that several threads use this one.
+    /// As [`Held::try_ref`], for a scan over all objects: its use does not count as a sign that
+    /// several threads use this one.
     #[inline]
     #[must_use]
     pub fn try_ref_in_passing(&self) -> Option<Ref<T>> {
@@ -219,20 +207,20 @@ impl<T: Send + Sync + 'static> Held<T> {
         Some(unsafe { Ref::from_use(NonNull::from(self)) })
     }
 
-    /// Counts a use: in the word (`true`), or beside it; `None` if it is dying.
+    /// Counts a use: in the word (`true`) or in a share; `None` if it is freeing.
     #[inline]
     fn acquire(&self) -> Option<bool> {
         let now = self.state();
         if now.is_shared() && self.sharing.acquire() {
             return Some(false);
         }
-        // Acquire: what was done to the object while it was dying comes before this use.
+        // Acquire: what was done to the object while it was freeing comes before this use.
         update(&self.word, now, Ordering::Acquire, Word::acquired).map(|_| true)
     }
 
-    /// Says that this thread looks at the object, as it often does, without taking a use. If others
-    /// count uses in its word meanwhile, which is in the line that is looked at, they count elsewhere
-    /// after a few such looks. Else nothing is written.
+    /// Notes that this thread reads the object, as it often does, without taking a use. If other
+    /// threads count uses in its word meanwhile, which is on the line that is read, uses are
+    /// counted per core after a few such notes. Otherwise nothing is written.
     #[inline]
     pub fn note_look(&self) {
         if !self.state().is_shared() && self.sharing.note_look() {
@@ -240,7 +228,7 @@ impl<T: Send + Sync + 'static> Held<T> {
         }
     }
 
-    /// Has its uses counted by each core for itself, if it is not about to end.
+    /// Has its uses counted per core, if it is not about to end.
     #[cold]
     pub(crate) fn share(&self) {
         if self.state().shared().is_none() {
@@ -253,10 +241,10 @@ impl<T: Send + Sync + 'static> Held<T> {
         }
     }
 
-    /// Has its uses counted in the word again. `Some` if that showed that a doomed object has none.
+    /// Has its uses counted in the word again. `Some` if that showed a marked object without uses.
     #[cold]
     pub(super) fn unshare(&self) -> Option<Freeing<T>> {
-        // Acquire: whoever has seen the mark finds the shares, which were there before.
+        // Acquire: the shares are older than the mark in the word.
         self.word.load(Ordering::Acquire);
         let shares = self.sharing.shares()?;
         // Only under the lock of the shares does the word become shared or cease to be.
@@ -271,12 +259,12 @@ impl<T: Send + Sync + 'static> Held<T> {
         steps.and_then(|steps| self.ended(steps))
     }
 
-    /// Dooms it: the last use to go ends it, and [`Ref::release`] or [`Held::forget`] then returns
-    /// it. If there is no use now, this call ends it (dropping what it returns puts it back, still
-    /// doomed).
+    /// Marks it: the release of its last use makes it freeing, and [`Ref::release`] or
+    /// [`Held::forget`] returns the [`Freeing`]. If it has no use now, this call does so. A dropped
+    /// `Freeing` makes it live again, still marked.
     pub fn mark_freeing(&self) -> Option<Freeing<T>> {
-        // Acquire and Release: ending it comes after all that its users have done.
-        let steps = change(&self.word, self.state(), Ordering::AcqRel, Word::freeing);
+        // Acquire and Release: its end comes after all that its users have done.
+        let steps = change(&self.word, self.state(), Ordering::AcqRel, Word::marked);
         if steps.1.is_shared() {
             return self.unshare();
         }
@@ -285,12 +273,12 @@ impl<T: Send + Sync + 'static> Held<T> {
 
     /// Takes [`Held::mark_freeing`] back.
     pub fn unmark_freeing(&self) {
-        change(&self.word, self.state(), Ordering::AcqRel, Word::spared);
+        change(&self.word, self.state(), Ordering::AcqRel, Word::unmarked);
     }
 
-    /// Gives back up to `n` raw uses. `Some` if the last use of a doomed object was among them. Of one that has
-    /// left its index nothing is given back here.
-    #[must_use = "a doomed object that nobody ends stays in its index"]
+    /// Gives back up to `n` raw uses. `Some` if the last use of a marked object was among them. Of
+    /// an object that has left its index nothing is given back here.
+    #[must_use = "a marked object that is not freed stays in its index"]
     pub fn forget(&self, n: u64) -> Option<Freeing<T>> {
         self.try_forget(n).ok().flatten()
     }
@@ -299,7 +287,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     ///
     /// # Errors
     /// The object has left its index: its raw uses are counted elsewhere.
-    pub(super) fn try_forget(&self, n: u64) -> Result<Option<Freeing<T>>, Buried> {
+    pub(super) fn try_forget(&self, n: u64) -> Result<Option<Freeing<T>>, Freed> {
         if self.state().is_shared() && self.sharing.forget(n) {
             return Ok(None);
         }
@@ -309,12 +297,12 @@ impl<T: Send + Sync + 'static> Held<T> {
                 last.set(word);
                 word.forgotten(n)
             };
-            // Looked at anew: by now raw uses of shares may have come to the word.
+            // Loaded again: raw uses of shares may have moved to the word.
             update(&self.word, self.state(), Ordering::AcqRel, step)
         });
         match steps {
             Some(steps) => Ok(self.ended(steps)),
-            None if last.get().is_buried() => Err(Buried),
+            None if last.get().is_freed() => Err(Freed),
             None => Ok(None),
         }
     }
@@ -322,7 +310,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     /// Turns a use into a raw one where it is counted.
     ///
     /// # Safety
-    /// As for [`release`](Self::release): the use is given up to whoever gives the raw one back.
+    /// As for [`release`](Self::release): the use now belongs to the owner of the raw use.
     #[inline]
     pub(super) unsafe fn make_raw(held: NonNull<Self>) -> Option<Word> {
         // SAFETY: in use, until the step below.
@@ -336,14 +324,14 @@ impl<T: Send + Sync + 'static> Held<T> {
                 return None;
             }
         }
-        // One step, so that whoever gives the raw use back is the last, if nobody else is.
+        // One step, so that the end of the raw use can be the end of the object.
         Some(change(word, now, Ordering::AcqRel, Word::made_raw).1)
     }
 
-    /// Ends it, if it is live and has no use at all.
+    /// Makes it freeing, if it is live and has no use at all.
     pub(super) fn evict(&self) -> Option<Freeing<T>> {
         if self.state().is_shared() {
-            // Those who use it all the time shall not have their counts closed for nothing.
+            // An object in steady use shall not have its counts closed in vain.
             let unused = self.uses() == 0;
             let ended = unused.then(|| self.unshare())?;
             if ended.is_some() {
@@ -354,13 +342,14 @@ impl<T: Send + Sync + 'static> Held<T> {
         self.ended(steps)
     }
 
-    /// Ends it, if it is live and has no reference. Raw uses are kept until it is buried.
+    /// Makes it freeing, if it is live and has no reference. Raw uses are kept until it is taken
+    /// out.
     pub(super) fn evict_though_held(&self) -> Option<Freeing<T>> {
         let word = self.state();
         if word.is_shared() {
             let counted = self.sharing.shares().map(|shares| shares.sum());
             let counted = counted.unwrap_or_default();
-            // Raw uses are uses as well, there. As in `evict`: a guess.
+            // Shares count raw uses as uses too. As in `evict`, this is a guess.
             let references = word.uses() + counted.uses - counted.raw.cast_signed();
             let end = (references == 0).then(|| self.unshare())?;
             if end.is_some() {
@@ -372,44 +361,45 @@ impl<T: Send + Sync + 'static> Held<T> {
         self.ended(steps)
     }
 
-    /// Raw uses that are counted here; `None`: it has left its index, and they are counted elsewhere. A snapshot, and exact only
-    /// while none comes or goes.
+    /// Raw uses counted here; `None` if it has left its index, where they are counted then. A
+    /// snapshot, exact only while none is added or given back.
     #[must_use]
     pub fn raw_uses(&self) -> Option<u64> {
         let word = self.state();
         let shares = self.sharing.shares().filter(|_| word.is_shared());
         let counted = shares.map_or(0, |shares| shares.sum().raw);
-        (!word.is_buried()).then(|| word.raw_uses() + counted)
+        (!word.is_freed()).then(|| word.raw_uses() + counted)
     }
 
-    /// May it have raw uses, counted here? Never `Some(false)` of an object that has some; `None`: it has left its index.
+    /// May it have raw uses that are counted here? Never `Some(false)` for an object that has some;
+    /// `None` if it has left its index.
     #[must_use]
     pub fn may_have_raw_uses(&self) -> Option<bool> {
         let word = self.state();
-        (!word.is_buried()).then(|| word.is_shared() || word.raw_uses() > 0)
+        (!word.is_freed()).then(|| word.is_shared() || word.raw_uses() > 0)
     }
 
     fn ended(&self, (before, after): (Word, Word)) -> Option<Freeing<T>> {
-        (after.is_dying() && !before.is_dying())
-            // SAFETY: it became dying by this very step, so this is the one that owns its end.
+        (after.is_freeing() && !before.is_freeing())
+            // SAFETY: this step made it freeing, so this `Freeing` is the only one.
             .then(|| unsafe { Freeing::from_end(NonNull::from(self)) })
     }
 
-    /// Asks to be woken when it is dying no longer; `false` if that is over already.
+    /// Asks to be woken when it is freeing no longer; `false` if that is so already.
     pub(super) fn mark_awaited(&self) -> bool {
         let marked = update(&self.word, self.state(), Ordering::AcqRel, Word::awaited).is_some();
         if !marked {
-            // Acquire: if it was buried, the next look sees its slot empty.
+            // Acquire: if it was taken out, the next lookup sees its slot empty.
             self.word.load(Ordering::Acquire);
         }
         marked
     }
 }
 
-/// Replaces the word, last seen as `before`, by what `step` makes of it. Returns both; `None` if
+/// Replaces the word, last seen as `before`, by the result of `step`. Returns both; `None` if
 /// `step` refuses.
 ///
-/// It takes the word alone: once the new one is there, others may free the rest.
+/// It takes the word alone: once the new one is stored, other threads may free the object.
 #[inline]
 pub(super) fn update(
     word: &AtomicU64,
@@ -430,17 +420,11 @@ pub(super) fn update(
 #[inline]
 pub(super) fn change(
     word: &AtomicU64,
-    mut before: Word,
+    before: Word,
     order: Ordering,
     step: impl Fn(Word) -> Word,
 ) -> (Word, Word) {
-    loop {
-        let after = step(before);
-        match word.compare_exchange_weak(before.0, after.0, order, Ordering::Relaxed) {
-            Ok(_) => return (before, after),
-            Err(now) => before = Word(now),
-        }
-    }
+    update(word, before, order, |word| Some(step(word))).expect("never refused")
 }
 
 impl<T: Send + Sync + 'static> Deref for Held<T> {

@@ -1,34 +1,32 @@
-//! Objects by number, found without a lock and counted in their own word.
+//! Objects by number, found without a lock and counted in a word of their own.
 //!
-//! An [`Index`] maps keys to objects ([`Held`]) by a 64-way tree. Looking one up writes nothing;
-//! a use ([`Ref`]) is one compare-exchange in the object. Objects are built before they become
-//! visible, and leave in two steps: first the one who ends an object gets it to himself
-//! ([`Freeing`], in which state lookups wait), then it is buried, and freed after a grace period.
+//! An [`Index`] maps keys to objects ([`Held`]) by a 64-way tree. A lookup writes nothing; a use
+//! ([`Ref`]) is one compare-exchange in the object. An object is built before it becomes visible.
+//! It leaves in two steps: one thread makes it *freeing* and owns its end ([`Freeing`]), while
+//! lookups wait. Then it is taken out of the tree, and freed after a grace period.
 //!
 //! *Invariants.*
-//! - An object with a use is not dying, and one that is dying gets none. There is at most one
-//!   [`Freeing`] for an object, hence one burial.
-//! - An object is freed once: after its burial and a grace period; or, if its index is dropped
-//!   first, at once, by its last [`Ref`] or by its [`Freeing`].
-//! - The length is the number of objects in the tree, as a sum of counters that each core keeps for
-//!   itself.
+//! - An object with a reference is not freeing, and a freeing one gets no reference. There is at
+//!   most one [`Freeing`] for an object, so it is taken out once.
+//! - An object is freed once: after it was taken out and a grace period. If its index is dropped
+//!   first, its last [`Ref`] or its [`Freeing`] frees it at once.
+//! - The length is the number of objects in the tree, as a sum of per-core counters.
 //! - Operations on different keys write no line in common, if the keys are in different aligned
-//!   groups of eight and their leaves exist.
+//!   groups of eight and their leaves exist. Nor do uses of one object, once several threads use it
+//!   in turn: it then has [`shares`].
+//! - A raw use is counted by the object while that is in the tree, and else in [`EvictedUses`]
+//!   under its key.
 //!
-//! - A raw use is counted by the object, while that is in the tree, or in [`EvictedUses`] under its key.
-//! - Nor do uses of the same object, once several threads use it in turn: it has [`shares`] then.
-//!
-//! *Locking.* Waiting for a dying object takes one lock of a small table ([`wait`]), and changing how
-//! an object's uses are counted takes one of its own ([`shares`]); both are leaves. Nothing else
-//! takes any, but who empties a leaf ([`suspects`]). Nobody may wait for an object while he holds a [`Guard`]: he would keep all garbage
-//! alive as long.
+//! *Locking.* Waiting for a freeing object takes a lock of a small table ([`wait`]). Changing how
+//! an object's uses are counted takes one of the object ([`shares`]), and emptying a leaf one of
+//! the core ([`suspects`]). All are leaves; nothing else takes a lock. A thread with a [`Guard`]
+//! must not wait for an object, since the guard would keep all garbage alive.
 #![expect(unsafe_code, reason = "the tree holds objects as plain pointers")]
 
 mod drain;
 mod evicted_uses;
 mod freeing;
 mod held;
-mod many;
 mod node;
 mod prepared;
 mod radix;
@@ -79,16 +77,16 @@ impl<T: Send + Sync + 'static> Index<T> {
         }
     }
 
-    /// The object at `key`, if there is one: it exists as long as the guard, and may be dying.
+    /// The object at `key`, if there is one. It exists as long as the guard, and may be freeing.
     #[inline]
     pub fn peek<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<&'g Held<T>> {
         let held = self.tree.get(key, guard).cast::<Held<T>>();
-        // SAFETY: only objects of this type are inserted; one met under the guard is freed after
-        // it, or by the end of the index, which `&'g self` excludes.
+        // SAFETY: only objects of this type are inserted. One found under the guard is freed after
+        // it, or by dropping the index, which `&'g self` excludes.
         unsafe { held.as_ref() }
     }
 
-    /// A use of the object at `key`. Waits while that is dying, and then looks again.
+    /// A use of the object at `key`. Waits while that is freeing, and then looks again.
     ///
     /// The caller holds neither a [`Guard`] nor the object's [`Freeing`]: this waits until that is
     /// gone.
@@ -104,7 +102,7 @@ impl<T: Send + Sync + 'static> Index<T> {
         }
     }
 
-    /// Sleeps while the object at `key` is dying.
+    /// Sleeps while the object at `key` is freeing.
     #[cold]
     fn wait(&self, key: u64) {
         let ticket = wait::ticket(key);
@@ -116,8 +114,8 @@ impl<T: Send + Sync + 'static> Index<T> {
         }
     }
 
-    /// Puts `value` in at `key`, complete and with one use. Waits while an object there is dying, on
-    /// the same terms as [`Index::get`].
+    /// Inserts `value` at `key`, complete and with one use. Waits while an object there is freeing,
+    /// on the same terms as [`Index::get`].
     ///
     /// # Errors
     /// The value, when the key is taken by a live object (or is `u64::MAX`).
@@ -126,7 +124,7 @@ impl<T: Send + Sync + 'static> Index<T> {
             .map_err(Prepared::into_inner)
     }
 
-    /// As [`Index::publish`], for an object that is in its place already.
+    /// As [`Index::publish`], for an object that is on the heap already.
     ///
     /// # Errors
     /// The object, in the same cases.
@@ -142,58 +140,58 @@ impl<T: Send + Sync + 'static> Index<T> {
                 // SAFETY: it was made with one use, which is this reference's.
                 return Ok(unsafe { Ref::from_use(held) });
             };
-            // SAFETY: an object in the tree, met under the guard.
+            // SAFETY: an object in the tree, found under the guard.
             let live = unsafe { &*other.cast::<Held<T>>() }.is_live();
             drop(guard);
             if live {
-                // SAFETY: made above, and nobody has seen it.
+                // SAFETY: made above, and no other thread has seen it.
                 return Err(unsafe { Prepared::from_raw(held) });
             }
             self.wait(key);
         }
     }
 
-    /// Ends the object if it is live and has no use of any kind.
+    /// Makes the object freeing if it is live and has no use of either kind.
     pub fn begin_evict(&self, held: &Held<T>) -> Option<Freeing<T>> {
         held.evict()
     }
 
-    /// Ends the object if it is live and has no reference. Raw uses that it has are counted by it until it is buried, then by
-    /// [`EvictedUses`].
+    /// Makes the object freeing if it is live and has no reference. The object counts its raw uses
+    /// until it is taken out, then [`EvictedUses`] does.
     pub fn begin_evict_though_held(&self, held: &Held<T>) -> Option<Freeing<T>> {
         held.evict_though_held()
     }
 
-    /// Takes a dying object out, wakes the lookups that wait for it, and frees it after a grace period. Raw uses that it had are
-    /// forgotten: see [`EvictedUsesLocked::free`].
+    /// Takes a freeing object out, wakes the lookups that wait for it, and frees it after a grace
+    /// period. Its raw uses are forgotten: see [`EvictedUsesLocked::free`].
     ///
     /// # Panics
-    /// If the object is of another index: it lives again then.
+    /// If the object is of another index: it is live again then.
     pub fn free(&self, freeing: Freeing<T>) {
         self.take_out(freeing);
     }
 
-    /// As [`Index::free`]. Gives the raw uses that it had: from now on nothing else counts them.
+    /// As [`Index::free`]. Returns the raw uses that it had, which nothing counts from now on.
     fn take_out(&self, freeing: Freeing<T>) -> u64 {
         let key = freeing.key();
         let guard = epoch::pin();
         let held = freeing.held();
         let Some(leaf) = self.tree.remove(key, held.as_ptr().cast(), &guard) else {
             drop(guard);
-            panic!("object {key} is buried in an index that does not hold it");
+            panic!("object {key} is freed in an index that does not hold it");
         };
         let held = freeing.into_inner();
         self.population.add(-1);
-        // SAFETY: out of the index, and freed below at the earliest.
+        // SAFETY: out of the index, and freed by the grace period below at the earliest.
         let word = unsafe { Held::word_of(held) };
-        // Release: who finds the mark finds the slot empty. Acquire: it is freed after all that
-        // was done to it.
+        // Release: a thread that sees the mark sees the slot empty. Acquire: freeing comes after
+        // all that was done to the object.
         let before = Word(word.fetch_or(FREED, Ordering::AcqRel));
         if before.is_awaited() {
             wait::wake(key);
         }
-        // SAFETY: unreachable for those who pin themselves from now on; it is dying for ever, so
-        // that nobody gets a use; and this was its only `Freeing`.
+        // SAFETY: threads that pin from now on cannot reach it. It stays freeing for ever, so it
+        // gets no use, and this was its only `Freeing`.
         unsafe { epoch::retire_with(held.as_ptr().cast(), free::<T>) };
         let noted = self
             .suspects
@@ -204,20 +202,21 @@ impl<T: Send + Sync + 'static> Index<T> {
         before.raw_uses()
     }
 
-    /// How many objects there are. A sum over cores: exact only while none comes or goes.
+    /// How many objects there are. A sum over cores: exact only while none is inserted or removed.
     #[must_use]
     pub fn len(&self) -> u64 {
         u64::try_from(self.population.sum()).unwrap_or(0)
     }
 
-    /// Bytes of what finds the objects: 8 an object where their keys are dense, 512 where each is alone. A sum over cores.
+    /// Bytes of the tree's nodes: 8 an object where keys are dense, 512 where each is alone. A sum
+    /// over cores.
     #[must_use]
     pub fn node_bytes(&self) -> u64 {
         self.tree.bytes()
     }
 
-    /// A figure that grows with each object that this thread adds: it means nothing but for its
-    /// differences, and those can have parts that other threads added.
+    /// A counter that grows with each object that this thread inserts. Only differences of it mean
+    /// something, and they may contain changes of other threads that had the slot.
     #[inline]
     #[must_use]
     pub fn own_len(&self) -> i64 {
@@ -241,12 +240,12 @@ unsafe fn free<T: Send + Sync + 'static>(held: *mut ()) {
 }
 
 impl<T: Send + Sync + 'static> Index<T> {
-    /// Takes all objects out, to be let go by several threads.
-    pub fn take_apart(&mut self) -> Remains<T> {
+    /// Takes all objects out, for several threads to drop.
+    pub fn take_remains(&mut self) -> Remains<T> {
         let objects = self.population.sum();
         self.population.add(-objects);
-        // SAFETY: only objects of this type are inserted, and no guard is left under which one was met, since those
-        // borrow the index.
+        // SAFETY: only objects of this type are inserted. No guard is left under which one was
+        // found, since guards of `peek` borrow the index.
         unsafe { Remains::of(&mut self.tree) }
     }
 }
@@ -254,7 +253,7 @@ impl<T: Send + Sync + 'static> Index<T> {
 impl<T: Send + Sync + 'static> Drop for Index<T> {
     fn drop(&mut self) {
         let objects = self.len();
-        self.take_apart().end(objects);
+        self.take_remains().end(objects);
     }
 }
 

@@ -1,22 +1,22 @@
-//! Nodes of the tree: 64 slots, and the mark that closes one.
+//! Nodes of the tree: 64 slots, and the mark that freezes one.
 
 use crate::primitive::{AtomicPtr, Ordering};
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// Bits of a key that one level decides.
 pub(super) const BITS: u32 = crate::primitive::NODE_BITS;
 /// Slots of a node.
 pub(super) const SLOTS: usize = 1 << BITS;
-/// Slots of a line.
+/// Slots of a cache line.
 pub(super) const LINE: usize = 8;
 /// Levels that a key of 64 bits can need; level 0 are the leaves.
 pub(super) const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 
-/// Marks a slot whose node is being replaced. It never changes again; pointers are aligned to
-/// lines, so the bit is free.
+/// Marks a slot of a node that is being replaced. The slot never changes again. Pointers are
+/// aligned to cache lines, so the bit is free.
 const FROZEN: usize = 1;
 
-/// What a slot holds: nothing, a node of the next level, or in a leaf an object.
+/// The content of a slot: null, a node of the next level, or in a leaf an object.
 pub(super) type Link = AtomicPtr<()>;
 
 /// A node: 512 bytes, eight lines of eight slots each.
@@ -25,7 +25,7 @@ pub(super) struct Node {
     slots: [Link; SLOTS],
 }
 
-/// The level whose node is the root for `key`: the lowest one that covers all its bits.
+/// The level of the root for `key`: the lowest one that covers all its bits.
 #[inline]
 pub(super) fn root_level(key: u64) -> usize {
     ((u64::BITS - 1 - (key | 1).leading_zeros()) / BITS) as usize
@@ -60,7 +60,7 @@ pub(super) fn target(link: *mut ()) -> *mut () {
     link.map_addr(|address| address & !FROZEN)
 }
 
-/// As [`target`], for who mostly meets none with the mark.
+/// As [`target`], for links that seldom have the mark.
 #[inline]
 pub(super) fn usual_target(link: *mut ()) -> *mut () {
     if is_frozen(link) {
@@ -72,6 +72,12 @@ pub(super) fn usual_target(link: *mut ()) -> *mut () {
 #[cold]
 fn seldom(link: *mut ()) -> *mut () {
     target(link)
+}
+
+/// The object in a slot of a leaf.
+pub(super) fn object(slot: &Link) -> Option<NonNull<()>> {
+    // Acquire: objects are built before they are published.
+    NonNull::new(target(slot.load(Ordering::Acquire)))
 }
 
 impl Node {
@@ -96,19 +102,19 @@ impl Node {
         &self.slots
     }
 
-    /// Does no slot hold anything? True for ever only if it is frozen. Looks from the slot for `key`
-    /// on: its neighbours are at hand when it was just emptied.
+    /// Is every slot empty? The answer is final only if the node is frozen. Looks first at the
+    /// slots beside that of `key`, which are in the cache when it was just emptied.
     pub(super) fn is_empty(&self, key: u64, level: usize) -> bool {
         let (before, after) = self.slots.split_at(position(key, level) & !(LINE - 1));
         let is_null = |slot: &Link| target(slot.load(Ordering::Relaxed)).is_null();
         after.iter().all(is_null) && before.iter().all(is_null)
     }
 
-    /// Closes every slot, whoever else does so too, and returns what they hold for good.
+    /// Freezes every slot, beside other threads that do the same, and returns their final content.
     pub(super) fn freeze(&self) -> [*mut (); SLOTS] {
         std::array::from_fn(|slot| {
             let slot = &self.slots[slot];
-            // Acquire: what it points to was built by others, and will be published again.
+            // Acquire: other threads built the target, and the caller will publish it again.
             let mut link = slot.load(Ordering::Acquire);
             while !is_frozen(link) {
                 let frozen = link.map_addr(|address| address | FROZEN);

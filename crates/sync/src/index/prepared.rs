@@ -1,4 +1,4 @@
-//! Objects that nobody knows yet, in the place where they will be.
+//! Objects on the heap that no other thread can see yet.
 #![expect(
     unsafe_code,
     reason = "the index holds what comes of it as plain pointers"
@@ -7,35 +7,31 @@
 use super::held::Held;
 use super::shares::Sharing;
 use super::word::Word;
-use crate::prefetch::prefetch_to_fill;
 use crate::primitive::{AtomicU64, Ordering};
 use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// An object on its way into an [`Index`](super::Index), on the heap, with one use.
+/// An object to be inserted into an [`Index`](super::Index), on the heap, with one use.
 ///
-/// It is built where it stays: an object that is moved right after it was written, word by word, is
-/// waited for (a load that is wider than the stores before it cannot begin before these have reached
-/// the cache).
+/// It is built where it stays. Moving an object right after it was written word by word stalls: a
+/// wide load cannot begin before the narrower stores under it have reached the cache.
 pub struct Prepared<T: Send + Sync + 'static>(Box<Held<T>>);
 
 impl<T: Send + Sync + 'static> Prepared<T> {
-    /// Puts it on the heap.
+    /// Moves `value` to the heap.
     #[inline(always)]
     pub fn new(value: T) -> Self {
         Self::with(|| value)
     }
 
-    /// As [`new`](Self::new), of what `make` makes in the place that was got for it.
+    /// As [`new`](Self::new), with a value that `make` builds in place.
     #[inline(always)]
     pub fn with(make: impl FnOnce() -> T) -> Self {
         let place = Box::<Held<T>>::new_uninit();
-        // Where the next one will mostly be.
-        prefetch_to_fill(place.as_ptr().wrapping_add(1), size_of::<Held<T>>());
-        // Before the value: what is made in between would have it wait elsewhere.
+        // Before the value: it would have to be kept in memory during `make`.
         let sharing = Sharing::begun();
-        Self(Box::write(place, Held::unborn(sharing, make())))
+        Self(Box::write(place, Held::new(sharing, make())))
     }
 
     /// The value alone.
@@ -44,7 +40,7 @@ impl<T: Send + Sync + 'static> Prepared<T> {
         self.0.into_value()
     }
 
-    /// With so many raw uses, which it had before it left the index the last time.
+    /// With the raw uses that it had when it last left the index.
     #[inline]
     #[must_use]
     pub fn with_raw_uses(mut self, raw: u64) -> Self {
@@ -58,30 +54,22 @@ impl<T: Send + Sync + 'static> Prepared<T> {
         Word(self.0.word.load(Ordering::Relaxed))
     }
 
-    /// As [`leak`](Self::leak), without its use.
-    #[inline]
-    pub(super) fn leak_unused(mut self, key: u64) -> NonNull<Held<T>> {
-        self.0.word = AtomicU64::new(self.word().without_first_use().0);
-        self.0.forget_tally();
-        self.leak(key)
-    }
-
-    /// To be shared from now on, under this number.
+    /// To be shared from now on, with this key.
     #[inline]
     pub(super) fn leak(mut self, key: u64) -> NonNull<Held<T>> {
         self.0.key = key;
         let held = NonNull::from(Box::leak(self.0));
-        // References are made from shared borrows; `free` needs the whole object back.
+        // References are made from shared borrows, but `free` needs the whole object back.
         let _ = held.as_ptr().expose_provenance();
         held
     }
 
-    /// What was leaked.
+    /// The object back that was leaked.
     ///
     /// # Safety
-    /// It comes from [`leak`](Self::leak) or [`leak_unused`](Self::leak_unused), and was not shared with anybody since.
+    /// `held` comes from [`leak`](Self::leak), and no other thread has seen it.
     pub(super) unsafe fn from_raw(held: NonNull<Held<T>>) -> Self {
-        // SAFETY: it came from a box, and the caller has it to himself.
+        // SAFETY: it came from a box, and the caller has exclusive access.
         Self(unsafe { Box::from_raw(held.as_ptr()) })
     }
 }

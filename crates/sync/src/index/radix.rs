@@ -1,19 +1,19 @@
 //! The tree from keys to objects: 64-way, without locks.
 //!
-//! Keys of up to 6 bits have a root of their own, keys of up to 12 bits another, and so on: small
-//! keys stay shallow whatever huge ones there are, and no root ever has to grow.
+//! Keys of up to 6 bits have a root of their own, keys of up to 12 bits another, and so on. So
+//! small keys stay shallow beside huge ones, and no root ever has to grow.
 //!
 //! A slot goes from null to a pointer and back, by compare-exchange. A node leaves the tree in two
-//! steps, which any thread can finish for another: first all its slots are *frozen*, each with what
-//! it holds; then the slot that leads to the node gets null, or a new node with the same content
-//! if there still was any.
+//! steps, which any thread can finish for another. First all its slots are *frozen*, each with its
+//! content. Then the slot that leads to the node gets null, or a new node with the same content if
+//! there was any.
 //!
 //! *Invariants.*
-//! - A slot that is not frozen belongs to a node in the tree, so that an exchange that succeeds there
-//!   counts. A frozen one never changes.
-//! - Whatever was there when a node was frozen is in the node that replaced it: a reader in a
-//!   replaced node sees the tree as it was at some moment since it pinned itself.
-//! - Objects are aligned to 64 bytes, as nodes are.
+//! - A slot that is not frozen belongs to a node in the tree, so an exchange that succeeds there
+//!   takes effect. A frozen slot never changes.
+//! - The content of a frozen node is in the node that replaced it. A reader in a replaced node sees
+//!   the tree as it was at some moment since the reader's pin.
+//! - Objects and nodes are aligned to 64 bytes.
 #![expect(unsafe_code, reason = "nodes are shared by the rules of epochs")]
 
 use super::node::{self, LEVELS, Link, Node};
@@ -22,9 +22,9 @@ use crate::epoch::{self, Guard};
 use crate::primitive::Ordering;
 use std::ptr;
 
-/// The tree. It knows objects as pointers only, and owns none.
+/// The tree. It knows objects as pointers only, and does not own them.
 pub(super) struct Radix {
-    // By level of the root. Written when a root is made or goes.
+    // By level of the root. Written when a root is made or removed.
     roots: [Link; LEVELS],
     /// Nodes in the tree.
     pub(super) nodes: ShardedCounter,
@@ -37,13 +37,13 @@ pub(super) struct Step<'g> {
     pub(super) node: &'g Node,
 }
 
-/// What came of putting an object into a leaf.
+/// The result of inserting an object into a leaf.
 pub(super) enum Inserted {
-    /// It is there.
+    /// It is inserted.
     Done,
     /// This one was there already.
     Taken(*mut ()),
-    /// The leaf was replaced: there is another for the key.
+    /// The leaf was replaced: look again from the root.
     Replaced,
 }
 
@@ -53,8 +53,8 @@ pub(super) enum Inserted {
 /// `link` is null or was read from the slot of an inner node, or of the roots, under the guard.
 #[inline]
 pub(super) unsafe fn node_at(link: *mut (), _guard: &Guard) -> Option<&Node> {
-    // SAFETY: nodes come from boxes and are retired when they leave the tree, so one that was met
-    // under the guard stays as long as it.
+    // SAFETY: nodes come from boxes and are retired when they leave the tree, so one found under
+    // the guard lives as long as the guard.
     unsafe { node::usual_target(link).cast::<Node>().as_ref() }
 }
 
@@ -107,7 +107,7 @@ impl Radix {
         })
     }
 
-    /// Puts `object` at `key`, making the nodes that are missing.
+    /// Inserts `object` at `key`, making the nodes that are missing.
     ///
     /// # Errors
     /// The object that is there already.
@@ -131,10 +131,11 @@ impl Radix {
         }
     }
 
-    /// As [`insert`](Self::insert), in a leaf for `key` that was met under a guard of the moment.
+    /// As [`insert`](Self::insert), in a leaf for `key` that was found under a guard that still
+    /// lives.
     #[inline]
     pub(super) fn insert_in(&self, leaf: Step<'_>, key: u64, object: *mut ()) -> Inserted {
-        // Release: the object is built before it is seen. Acquire: so is the one in its place.
+        // Release: the object is built before it is visible. Acquire: so is the one in its place.
         match leaf.node.slot(key, 0).compare_exchange(
             ptr::null_mut(),
             object,
@@ -150,7 +151,7 @@ impl Radix {
         }
     }
 
-    /// The leaf for `key`, made if it is missing; `None` if a node in the way was replaced.
+    /// The leaf for `key`, made if it is missing; `None` if a node on the path was replaced.
     fn leaf_for_insert<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<Step<'g>> {
         let mut level = node::root_level(key);
         let mut link = &self.roots[level];
@@ -176,7 +177,7 @@ impl Radix {
         }
     }
 
-    /// Puts an empty node into an empty slot; returns what the slot holds then.
+    /// Puts an empty node into an empty slot; returns the slot's content after that.
     #[cold]
     fn grow(&self, link: &Link) -> *mut () {
         let node = Box::into_raw(Node::empty());
@@ -198,7 +199,7 @@ impl Radix {
         }
     }
 
-    /// Takes `object` out of its leaf, and returns that; `None` if it is not at `key`.
+    /// Takes `object` out of its leaf, and returns the leaf; `None` if it is not at `key`.
     pub(super) fn remove<'g>(
         &'g self,
         key: u64,
@@ -226,7 +227,7 @@ impl Radix {
                 level -= 1;
             };
             let Some(leaf) = leaf else { continue };
-            // Release: whoever finds the slot empty sees what came before.
+            // Release: a thread that finds the slot empty sees what came before.
             match leaf.node.slot(key, 0).compare_exchange(
                 object,
                 ptr::null_mut(),
@@ -240,8 +241,8 @@ impl Radix {
         }
     }
 
-    /// Takes a node out of the tree, or puts an equal one in its place if it holds anything: all
-    /// its slots are frozen then, and the caller looks again from the root.
+    /// Takes a node out of the tree, or replaces it by an equal one if it is not empty. Its slots
+    /// are frozen after that, so the caller looks again from the root.
     #[cold]
     pub(super) fn replace(&self, step: Step<'_>) {
         let content = step.node.freeze();
@@ -251,8 +252,8 @@ impl Radix {
         } else {
             Box::into_raw(Node::with(|slot| content[slot])).cast::<()>()
         };
-        // Release: the new node is built. It fails if somebody has finished this already, or if the
-        // slot is frozen itself; then the next look from the root meets that first.
+        // Release: the new node is built. The exchange fails if another thread has finished this
+        // already, or if the slot is frozen itself; the next look from the root meets that first.
         match step
             .link
             .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
@@ -261,8 +262,8 @@ impl Radix {
                 if new.is_null() {
                     self.nodes.add(-1);
                 }
-                // SAFETY: out of the tree by this very exchange; it came from a box; nodes drop nothing
-                // they point to.
+                // SAFETY: this exchange took it out of the tree, and it came from a box. Dropping a
+                // node does not drop what it points to.
                 unsafe { epoch::retire_with(old, free_node) };
             }
             Err(_) if new.is_null() => {}

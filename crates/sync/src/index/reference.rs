@@ -11,13 +11,12 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// A use of an object: while it lives, the object is neither dying nor freed.
+/// A use of an object: while it lives, the object is neither freeing nor freed.
 ///
-/// It outlives its index: an object in use when the index is dropped is freed by its last
-/// reference.
+/// It may outlive its index: its last reference then frees the object.
 ///
-/// Dropping it is [`Ref::release`] for those who cannot end a doomed object: it is put back, still
-/// doomed and without uses, to be found by eviction.
+/// Dropping it is [`Ref::release`] for callers that cannot end a marked object. The object stays in
+/// the index, marked and without uses, to be found by eviction.
 pub struct Ref<T: Send + Sync + 'static> {
     held: NonNull<Held<T>>,
     counts: PhantomData<Held<T>>,
@@ -31,7 +30,7 @@ unsafe impl<T: Send + Sync + 'static> Sync for Ref<T> {}
 
 impl<T: Send + Sync + 'static> Ref<T> {
     /// # Safety
-    /// A use of `held` was counted that nobody else gives back.
+    /// A use of `held` was counted, and only this reference gives it back.
     #[inline]
     pub(super) unsafe fn from_use(held: NonNull<Held<T>>) -> Self {
         Self {
@@ -40,60 +39,39 @@ impl<T: Send + Sync + 'static> Ref<T> {
         }
     }
 
-    /// Turns it into a raw use, and returns the key by which it is given back: find the object,
+    /// Turns it into a raw use, and returns the key by which that is given back: find the object,
     /// and call [`Held::forget`].
     #[inline]
     pub fn into_raw(self) -> u64 {
         let key = self.key();
         let now = self.state();
         if now.is_drained() {
-            // The word has taken many uses that the shares have counted: it needs them.
+            // The word has released many uses that the shares have counted: it needs their sum.
             drop(self.unshare());
         }
         let this = ManuallyDrop::new(self);
         // SAFETY: this use; nothing else gives it up.
         if let Some(after) = unsafe { Held::make_raw(this.held) }
-            && after.is_dying()
+            && after.is_freeing()
         {
-            // The index is gone, and nobody could give the raw use back.
+            // The index was dropped, so the raw use could not be given back.
             drop(last(this.held, after));
         }
         key
     }
 
-    /// Gives the use back. `Some` if it was the last one of a doomed object: the object is dying
-    /// now, and the caller's to end.
+    /// Releases the use. `Some` if it was the last one of a marked object: the object is freeing
+    /// now, and the caller owns its end.
     #[inline]
-    #[must_use = "a doomed object that nobody ends stays in its index"]
+    #[must_use = "a marked object that is not freed stays in its index"]
     pub fn release(self) -> Option<Freeing<T>> {
         let this = ManuallyDrop::new(self);
         // SAFETY: this use; nothing else gives it back.
         unsafe { release(this.held) }
     }
 
-    /// As [`Ref::release`], with the step that nearly always suffices in line: for walks, and what is done at each turn.
-    /// Elsewhere that is too much code.
-    #[inline]
-    #[must_use = "a doomed object that nobody ends stays in its index"]
-    pub fn release_inline(self) -> Option<Freeing<T>> {
-        let now = self.state();
-        let this = ManuallyDrop::new(self);
-        // SAFETY: in use, until the step below, which is the last that looks at it.
-        let word = unsafe { Held::word_of(this.held) };
-        // AcqRel, as in `Held::release`.
-        if let Some(after) = now.simply_released()
-            && word
-                .compare_exchange(now.0, after.0, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        {
-            return None;
-        }
-        // SAFETY: this use, which was not given back above.
-        unsafe { release(this.held) }
-    }
-
-    /// Ends the object, doomed or not, if this is its last use: nobody else can get one from then on, and what follows can
-    /// count on that.
+    /// Makes the object freeing, marked or not, if this is its last use. No other thread gets one
+    /// from then on.
     ///
     /// # Errors
     /// The reference, if there are others.
@@ -101,7 +79,7 @@ impl<T: Send + Sync + 'static> Ref<T> {
     pub fn release_last(self) -> Result<Freeing<T>, Self> {
         let last = |word: Word| {
             let after = word.released();
-            let after = if after.is_dying() {
+            let after = if after.is_freeing() {
                 after
             } else {
                 after.evicted()?
@@ -113,7 +91,7 @@ impl<T: Send + Sync + 'static> Ref<T> {
             return Err(self);
         }
         let this = ManuallyDrop::new(self);
-        // SAFETY: this use was counted until the step that made it dying, so it was this step.
+        // SAFETY: this use was counted until the step that made it freeing, so it was this step.
         Ok(unsafe { Freeing::from_end(this.held) })
     }
 
@@ -131,15 +109,15 @@ impl<T: Send + Sync + 'static> Ref<T> {
 unsafe fn release<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Freeing<T>> {
     // SAFETY: the caller's promise.
     let after = unsafe { Held::release(held) }?;
-    after.is_dying().then(|| last(held, after)).flatten()
+    after.is_freeing().then(|| last(held, after)).flatten()
 }
 
-/// The end of an object that a step upon its last use has made dying.
+/// The end of an object that releasing its last use has made freeing.
 #[cold]
 fn last<T: Send + Sync + 'static>(held: NonNull<Held<T>>, word: Word) -> Option<Freeing<T>> {
-    // SAFETY: a use was counted until the step that made it dying, so it was this step.
+    // SAFETY: a use was counted until the step that made it freeing, so it was this step.
     let freeing = unsafe { Freeing::from_end(held) };
-    // Otherwise it ended because its index is gone; then dropping it frees it.
+    // An unmarked object was ended because its index was dropped; then dropping this frees it.
     word.is_marked_freeing().then_some(freeing)
 }
 
@@ -154,10 +132,10 @@ impl<T: Send + Sync + 'static> Drop for Ref<T> {
 impl<T: Send + Sync + 'static> Clone for Ref<T> {
     #[inline]
     fn clone(&self) -> Self {
-        // Never refused: what is in use is not dying.
+        // Never refused: an object in use is not freeing.
         match self.try_ref() {
             Some(held) => held,
-            None => unreachable!("an object in use is dying"),
+            None => unreachable!("an object in use is freeing"),
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Raw uses by key, in little memory: of runs of 64 keys, as they are dealt to neighbours.
+//! Raw uses by key, in little memory: in runs of 64 keys, since keys are dealt to neighbours.
 //!
-//! A run has a bit for each key with raw uses. Mostly there is one such use of each, and the bit says it all; a run in which
-//! a key has more has a byte for each of its 64 keys besides, and a key with 255 or more has a number.
+//! A run has a bit for each key with raw uses. Mostly each has one, and the bit says that. A run in
+//! which a key has more also has a byte for each of its 64 keys. A key with 255 or more has an
+//! entry in `many`.
 //!
-//! *Invariants.* `keys` is the number of bits that are set, `counted` of runs with bytes. A run without bits is not there. A
-//! byte is 0 where the bit is not set, else the number of uses, or `MANY`: then it is in `many`. A number that has
-//! reached `u32::MAX` stays there, as in an object.
+//! *Invariants.* `keys` is the number of bits set, and `counted` the number of runs with bytes. No
+//! run is empty. A byte is 0 where the bit is not set, else the number of uses, or `MANY`, if that
+//! is in `many`. A number that has reached `u32::MAX` stays there, as in an object.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -14,9 +15,9 @@ use hashbrown::hash_map::Entry;
 /// Keys of a run.
 const KEYS: usize = 64;
 const SHIFT: u32 = KEYS.trailing_zeros();
-/// In a byte: the number is elsewhere.
+/// In a byte: the number is in `many`.
 const MANY: u8 = u8::MAX;
-/// A table this small is not made smaller.
+/// A table of this capacity is not shrunk.
 const SMALL: usize = 64;
 
 #[derive(Default)]
@@ -25,7 +26,7 @@ struct Run {
     counts: Option<Box<[u8; KEYS]>>,
 }
 
-/// How many raw uses keys have that are in no index.
+/// The raw uses of keys that are in no index.
 #[derive(Default)]
 pub struct Runs {
     runs: HashMap<u64, Run, RandomState>,
@@ -34,7 +35,7 @@ pub struct Runs {
     counted: u64,
 }
 
-/// The run of a key, its place there, and the bit of that.
+/// The run of a key, its position there, and the bit of that.
 fn place(key: u64) -> (u64, usize, u64) {
     let at = key as usize % KEYS;
     (key >> SHIFT, at, 1 << at)
@@ -74,7 +75,7 @@ impl Runs {
         }
     }
 
-    /// Takes all raw uses of a key away, and gives their number.
+    /// Takes all raw uses of a key away, and returns their number.
     pub(super) fn take(&mut self, key: u64) -> u64 {
         let uses = self.get(key);
         if uses > 0 {
@@ -122,7 +123,7 @@ impl Runs {
         }
     }
 
-    /// Gives memory back that a table has kept of what it once held.
+    /// Shrinks a table that once held much more.
     fn shrink(&mut self) {
         let (len, room) = (self.runs.len(), self.runs.capacity());
         if len == 0 {
@@ -133,20 +134,20 @@ impl Runs {
         }
     }
 
-    /// Keys with raw uses.
+    /// How many keys have raw uses.
     #[must_use]
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// Bytes that all of it takes.
+    /// Bytes of all of it.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let tables = self.runs.allocation_size() + self.many.allocation_size();
         tables as u64 + self.counted * KEYS as u64
     }
 
-    /// All keys with raw uses, and how many: run by run, in no order of these.
+    /// All keys with raw uses and their number, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.runs
             .iter()
@@ -157,8 +158,8 @@ impl Runs {
             .map(|key| (key, self.get(key)))
     }
 
-    /// Keys of whole runs, at least so many if there are, behind so many runs of those there are: in an order that stays while
-    /// none comes. With the number of runs that they are of.
+    /// The keys of the runs after the first `behind` ones, at least `most` of them if there are so
+    /// many, and the number of those runs. The order of runs is stable while no key is added.
     #[must_use]
     pub fn some(&self, behind: usize, most: usize) -> (Vec<u64>, usize) {
         let mut keys = Vec::new();

@@ -1,24 +1,25 @@
-//! Counting the uses of an object that several threads use at once, each core for itself.
+//! Per-core counts of the uses of an object that several threads use at once.
 //!
-//! An object starts with its uses in its word. When its users change from thread to thread a few
-//! times, it becomes *shared*: a use is then counted on the user's core, and given back on the core
-//! of whoever does that, so a single count says nothing, and may be negative. Dooming or evicting
-//! the object first *closes* the counts one by one, adding them up in the word, where the last use
-//! to go is seen. A raw use is counted here as a use, and besides as a raw one, so that it can be told
-//! apart; it is given back where it is counted, which is nearly always on the core of whoever does that.
+//! An object starts with its uses in its word. When its users have changed from thread to thread a
+//! few times, it becomes *shared*. A use is then counted on the user's core, and released on the
+//! core of the thread that releases it. So a single count means nothing, and may be negative.
+//! Marking or evicting the object first *closes* the counts one by one and adds them up in the
+//! word, where the release of the last use is seen. A raw use is counted as a use and also as a raw
+//! one. It is given back where it was counted, which is nearly always the core of the thread that
+//! gives it back.
 //!
 //! *Invariants.*
-//! - A count that is open belongs to an object whose word is marked as shared: the mark comes before
-//!   the first count is opened, and goes after the last one was closed. So a use that was counted
-//!   here, or given back here, is in the sum that the word gets.
-//! - Raw uses are given back from the counts, or from the word, in which they are. Whoever does not find
-//!   enough in his own count looks for them with `mode` locked, when none are on the way to the word.
-//! - Each count is closed by one exchange with its value, and changes no more until it is opened.
-//! - Shares live as long as their object, and there are at most `BYTES_MAX` of them.
+//! - An open count belongs to an object with the bit `SHARED` in its word. The bit is set before
+//!   the first count opens, and cleared after the last one was closed. So the sum that the word
+//!   gets contains every use counted or released here.
+//! - Raw uses are given back from the counts or from the word, wherever they are. A thread that
+//!   does not find enough in its own count looks for them with `mode` locked, when none are moving
+//!   to the word.
+//! - Each count is closed by one exchange of its value, and does not change until it is opened.
+//! - Shares live as long as their object, and take at most `BYTES_MAX` in the process.
 //!
-//! *Locking.* `mode` orders those who share and those who close; a leaf, only atomics are touched
-//! under it.
-#![expect(unsafe_code, reason = "a pointer that shares its word with a tally")]
+//! *Locking.* `mode` orders opening and closing; a leaf. Under it only atomics are touched.
+#![expect(unsafe_code, reason = "a pointer that shares its word with a affinity")]
 
 use crate::padded::Padded;
 use crate::per_core::PerCore;
@@ -28,23 +29,23 @@ use std::iter::Sum;
 use std::ptr;
 use std::sync::atomic::AtomicUsize;
 
-// A count: bit 63 says that it is closed, below are 15 bits of raw uses and 48 of uses, raw ones
+// A count: bit 63 says that it is closed. Below are 15 bits of raw uses, and 48 of uses, raw ones
 // included, as the distance from ZERO.
 
-/// No count may be changed: uses go to the word.
+/// The count may not be changed: uses go to the word.
 const CLOSED: u64 = 1 << 63;
 const RAW_SHIFT: u32 = 48;
 const RAW_USE: u64 = 1 << RAW_SHIFT;
 const RAW_MAX: u64 = (1 << 15) - 1;
 const USES: u64 = RAW_USE - 1;
-/// A count of nothing. Ends of the range are 2^47 steps away, years of nothing else; there the uses go
-/// to the word.
+/// A count of nothing. The ends of the range are 2^47 steps away, which takes years; beyond them
+/// uses go to the word.
 const ZERO: u64 = 1 << (RAW_SHIFT - 1);
 
 /// What counts stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
-    /// Uses, raw ones included. Of one count it may be negative.
+    /// Uses, raw ones included. That of one count may be negative.
     pub(super) uses: i64,
     /// Raw uses among them.
     pub(super) raw: u64,
@@ -96,18 +97,19 @@ fn forgotten(count: u64, n: u64) -> Option<u64> {
     (n <= raw_of(count) && n <= count & USES).then(|| count - n * RAW_USE - n)
 }
 
-/// Objects that are used by many threads are few. Others stay as they were, only slower.
+/// Few objects are used by many threads. Beyond this limit uses stay in the word, which is only
+/// slower.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Of all shares in the process.
+/// Bytes of all shares in the process.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts of uses, one for each core.
 pub(super) struct Shares {
     counts: PerCore<AtomicU64>,
     mode: Mutex<()>,
-    // As in `Sharing`, whose place for it the shares have taken.
-    tally: AtomicUsize,
+    // As in `Sharing`, where the pointer to the shares has taken its place.
+    affinity: AtomicUsize,
     bytes: usize,
 }
 
@@ -119,46 +121,45 @@ impl Shares {
         Box::new(Self {
             counts,
             mode: Mutex::new(()),
-            tally: AtomicUsize::new(0),
+            affinity: AtomicUsize::new(0),
             bytes,
         })
     }
 
-    /// Marks the word by `mark`, and opens the counts if that says yes.
+    /// Calls `mark` to mark the word, and opens the counts if that returns `true`.
     pub(super) fn open(&self, mark: impl FnOnce() -> bool) {
         let _mode = self.mode.lock();
         if mark() {
             for count in self.counts.iter() {
-                // Release: the mark comes before whatever is counted.
+                // Release: the mark comes before anything that is counted.
                 count.store(ZERO, Ordering::Release);
             }
         }
     }
 
-    /// Closes the counts, and has `settle` put their sum into the word; if they are open, as
-    /// `is_open` knows under the lock.
+    /// Closes the counts if `is_open`, and calls `add` to put their sum into the word.
     pub(super) fn close<R>(
         &self,
         is_open: impl FnOnce() -> bool,
-        settle: impl FnOnce(Counted) -> R,
+        add: impl FnOnce(Counted) -> R,
     ) -> Option<R> {
         let _mode = self.mode.lock();
         is_open().then(|| {
-            // Acquire: what was done under the uses that were given back here.
+            // Acquire: what was done under the uses that were released here.
             let close = |count: &AtomicU64| Counted::of(count.swap(CLOSED, Ordering::AcqRel));
-            settle(self.counts.iter().map(close).sum())
+            add(self.counts.iter().map(close).sum())
         })
     }
 
-    /// As `Sharing::note`, for an object that has shares and does not use them now.
+    /// As `Sharing::note`, for an object that has shares but counts in its word.
     fn note(&self, mine: usize) -> bool {
-        let tally = self.tally.load(Ordering::Relaxed);
-        if is_of(tally, mine) {
+        let affinity = self.affinity.load(Ordering::Relaxed);
+        if is_of(affinity, mine) {
             return false;
         }
-        let next = changed(tally, mine);
-        // Uses noted at the same time may overwrite each other: it is a guess in any case.
-        self.tally.store(next.unwrap_or(mine), Ordering::Relaxed);
+        let next = changed(affinity, mine);
+        // Notes of two threads at once may overwrite each other: an affinity is a guess.
+        self.affinity.store(next.unwrap_or(mine), Ordering::Relaxed);
         next.is_none()
     }
 
@@ -170,8 +171,8 @@ impl Shares {
             .sum()
     }
 
-    /// Gives back up to `n` raw uses, wherever they are counted, and has `rest` give back what is left of
-    /// them from the word. The object may have ended after that, unless the caller keeps it.
+    /// Gives back up to `n` raw uses, wherever they are counted, and has `rest` give back the
+    /// remainder from the word. The object may have ended after that, unless the caller keeps it.
     #[cold]
     fn forget<R>(&self, n: u64, rest: impl FnOnce(u64) -> R) -> R {
         let _mode = self.mode.lock();
@@ -197,7 +198,7 @@ impl Drop for Shares {
 
 /// Changes a count; `false` if it is closed, or `change` refuses.
 ///
-/// After a step down the object may be gone: the count is all that may be touched here.
+/// After a step down the object may be freed: only the count may be touched here.
 #[inline]
 fn step(count: &AtomicU64, order: Ordering, mut change: impl FnMut(u64) -> Option<u64>) -> bool {
     let mut before = count.load(Ordering::Relaxed);
@@ -213,56 +214,51 @@ fn step(count: &AtomicU64, order: Ordering, mut change: impl FnMut(u64) -> Optio
     false
 }
 
-/// In a tally: the last one only looked. Another look changes nothing then: looks alone disturb nobody.
+/// In an affinity: the last note was of a look. More looks change nothing, because looks alone
+/// cause no contention.
 const LOOK: usize = 1 << 15;
-/// In a tally, behind its mark: the changes so far.
+/// In an affinity, after its mark bit: the number of changes so far.
 const CHANGES: usize = 0x3fff;
 
-/// An object's shares, or the tally that tells whether it should have some: the thread that used it
-/// (or looked at it) last, and how often that changed.
+/// An object's shares, or the affinity that decides whether it gets some. An affinity is the thread
+/// that used (or read) the object last, and how often that thread changed.
 pub(super) struct Sharing {
-    // Null, a tally (odd), or shares from a box.
+    // Null, an affinity (odd), or shares from a box.
     state: AtomicPtr<Shares>,
 }
 
-/// A tally that begins with this thread: odd, and without changes.
+/// An affinity that begins with this thread: odd, and without changes.
 #[inline]
 fn begin() -> usize {
     thread_slot() << 16 | 1
 }
 
-/// A tally after a use by this thread, from one in which `mine` is not the last user; `None` if it
-/// has seen enough changes.
-fn changed(tally: usize, mine: usize) -> Option<usize> {
-    let changes = if tally == 0 {
+/// The affinity after a use by the thread of `mine`, which is not the last user of `affinity`;
+/// `None` if there were enough changes.
+fn changed(affinity: usize, mine: usize) -> Option<usize> {
+    let changes = if affinity == 0 {
         0
     } else {
-        (tally >> 1 & CHANGES) + 1
+        (affinity >> 1 & CHANGES) + 1
     };
     (changes < SHARED_AFTER).then_some(mine | changes << 1)
 }
 
-/// Are there shares, rather than nothing or a tally?
+/// Are there shares, rather than nothing or an affinity?
 #[inline]
 fn is_shares(state: *mut Shares) -> bool {
     !state.is_null() && state.addr() & 1 == 0
 }
 
-/// Is `tally` of the same user as the new tally `mine`?
+/// Is `affinity` of the same user as the new affinity `mine`?
 #[inline]
-fn is_of(tally: usize, mine: usize) -> bool {
-    tally >> 16 == mine >> 16 && tally & 1 == 1
+fn is_of(affinity: usize, mine: usize) -> bool {
+    affinity >> 16 == mine >> 16 && affinity & 1 == 1
 }
 
 impl Sharing {
-    pub(super) fn none() -> Self {
-        Self {
-            state: AtomicPtr::new(ptr::null_mut()),
-        }
-    }
-
-    /// The tally of an object that this thread makes, and is the first to use: noted now, where its next use would
-    /// take an exchange to note it.
+    /// The affinity of an object that this thread makes and uses first. Noting it now saves an
+    /// atomic exchange at the next use.
     #[inline]
     pub(super) fn begun() -> Self {
         Self {
@@ -270,22 +266,16 @@ impl Sharing {
         }
     }
 
-    /// The slot of the thread that used the object last, if only one has used it lately.
-    pub(super) fn user(&self) -> Option<usize> {
-        let tally = self.state.load(Ordering::Relaxed).addr();
-        (tally & 1 == 1).then_some(tally >> 16)
-    }
-
     /// The shares, if there are any yet.
     #[inline]
     pub(super) fn shares(&self) -> Option<&Shares> {
         // Acquire: they are built before they are published.
         let state = self.state.load(Ordering::Acquire);
-        // SAFETY: neither null nor a tally, so it is a box that stays as long as `self`.
+        // SAFETY: neither null nor an affinity, so it is a box that lives as long as `self`.
         is_shares(state).then(|| unsafe { &*state })
     }
 
-    /// Counts a use here; `false` if it has to go to the word.
+    /// Counts a use here; `false` if it has to be counted in the word.
     #[inline]
     pub(super) fn acquire(&self) -> bool {
         self.shares()
@@ -293,11 +283,11 @@ impl Sharing {
             .is_some_and(|shares| step(shares.counts.mine(), Ordering::Acquire, acquired))
     }
 
-    /// Counts a use as given back here; `false` if it has to be taken from the word.
+    /// Releases a use here; `false` if it has to be released in the word.
     ///
     /// # Safety
-    /// `this` is of an object in use by the caller, which may be freed as soon as this returns
-    /// `true`, but not earlier.
+    /// `this` is of an object that the caller uses. It may be freed as soon as this returns `true`,
+    /// but not earlier.
     #[inline]
     pub(super) unsafe fn release(this: *const Self) -> bool {
         // SAFETY: the caller's use is counted until the step below, and nothing is read after it.
@@ -312,7 +302,7 @@ impl Sharing {
     /// Counts a use as a raw one from now on; `false` if that has to be done in the word.
     ///
     /// # Safety
-    /// As for [`release`](Self::release): somebody else may give the raw use back at once.
+    /// As for [`release`](Self::release): another thread may give the raw use back at once.
     #[inline]
     pub(super) unsafe fn make_raw(this: *const Self) -> bool {
         // SAFETY: the caller's use is counted until the step below, and nothing is read after it.
@@ -324,7 +314,7 @@ impl Sharing {
         step(mine, Ordering::Release, made_raw)
     }
 
-    /// Gives back `n` raw uses that are counted on this core; `false` if they are not.
+    /// Gives back `n` raw uses that are counted on this core; `false` if there are not so many.
     #[inline]
     pub(super) fn forget(&self, n: u64) -> bool {
         self.shares().is_some_and(|shares| {
@@ -335,7 +325,7 @@ impl Sharing {
         })
     }
 
-    /// Gives back up to `n` raw uses from wherever they are counted, `rest` of them from the word.
+    /// Gives back up to `n` raw uses from wherever they are counted; `rest` takes from the word.
     #[inline]
     pub(super) fn forget_anywhere<R>(&self, n: u64, rest: impl FnOnce(u64) -> R) -> R {
         match self.shares() {
@@ -344,7 +334,8 @@ impl Sharing {
         }
     }
 
-    /// Notes that this thread got a use of an object that is not shared; should it be?
+    /// Notes that this thread got a use of an object that is not shared. `true`: it should be
+    /// shared.
     #[inline]
     pub(super) fn note(&self) -> bool {
         let mine = begin();
@@ -352,8 +343,8 @@ impl Sharing {
         !is_of(state.addr(), mine) && self.note_change(mine)
     }
 
-    /// Notes that this thread looks at an object that is not shared, without a use of it; should it
-    /// be, because others use it in between?
+    /// Notes that this thread reads an object that is not shared, without a use of it. `true`: it
+    /// should be shared, because other threads use it in between.
     #[inline]
     pub(super) fn note_look(&self) -> bool {
         // Acquire: shares are built before they are published.
@@ -361,14 +352,14 @@ impl Sharing {
         if state.is_null() {
             return false;
         }
-        let tally = if is_shares(state) {
+        let affinity = if is_shares(state) {
             // SAFETY: a box that stays as long as `self`.
-            unsafe { &*state }.tally.load(Ordering::Relaxed)
+            unsafe { &*state }.affinity.load(Ordering::Relaxed)
         } else {
             state.addr()
         };
         let mine = begin() | LOOK;
-        tally & LOOK == 0 && !is_of(tally, mine) && self.note_change(mine)
+        affinity & LOOK == 0 && !is_of(affinity, mine) && self.note_change(mine)
     }
 
     #[cold]
@@ -380,11 +371,11 @@ impl Sharing {
             return unsafe { &*state }.note(mine);
         }
         let next = changed(state.addr(), mine);
-        let tally = ptr::without_provenance_mut(next.unwrap_or(mine));
-        // If it fails, somebody else has noted his use or made shares: one change is not counted.
-        let noted = self
-            .state
-            .compare_exchange(state, tally, Ordering::Relaxed, Ordering::Relaxed);
+        let affinity = ptr::without_provenance_mut(next.unwrap_or(mine));
+        // If it fails, another thread has noted its use or made shares: one change is not counted.
+        let noted =
+            self.state
+                .compare_exchange(state, affinity, Ordering::Relaxed, Ordering::Relaxed);
         noted.is_ok() && next.is_none()
     }
 
@@ -397,9 +388,9 @@ impl Sharing {
             return None;
         }
         let shares = Box::into_raw(Shares::new());
-        let mut tally = self.state.load(Ordering::Acquire);
+        let mut affinity = self.state.load(Ordering::Acquire);
         loop {
-            if is_shares(tally) {
+            if is_shares(affinity) {
                 // SAFETY: made above and never published.
                 drop(unsafe { Box::from_raw(shares) });
                 return self.shares();
@@ -407,10 +398,10 @@ impl Sharing {
             // Release: built before they are published.
             match self
                 .state
-                .compare_exchange(tally, shares, Ordering::AcqRel, Ordering::Acquire)
+                .compare_exchange(affinity, shares, Ordering::AcqRel, Ordering::Acquire)
             {
                 Ok(_) => return self.shares(),
-                Err(now) => tally = now,
+                Err(now) => affinity = now,
             }
         }
     }
@@ -418,10 +409,10 @@ impl Sharing {
 
 impl Drop for Sharing {
     fn drop(&mut self) {
-        // Acquire: whoever made them may be another thread.
+        // Acquire: another thread may have made them.
         let state = self.state.load(Ordering::Acquire);
         if is_shares(state) {
-            // SAFETY: shares come from a box, and nobody else has the object any more.
+            // SAFETY: shares come from a box, and `&mut self` excludes other threads.
             drop(unsafe { Box::from_raw(state) });
         }
     }

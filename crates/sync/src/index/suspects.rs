@@ -1,12 +1,12 @@
 //! Leaves that were seen empty, to be freed if they still are a while later.
 //!
-//! A leaf that has become empty is often about to be filled: keys are dealt in batches, and an object
-//! may be gone before its neighbour comes. So each core remembers the last few leaves that it has
-//! emptied, and gives one up for freeing only when others have taken its place. What stays
-//! behind is bounded: a few leaves a core.
+//! An empty leaf is often about to be filled: keys are dealt in batches, and an object may be gone
+//! before its neighbour is inserted. So each core remembers the last few leaves that it has
+//! emptied. It frees one only when others have taken its place. So at most a few empty leaves for
+//! each core remain.
 //!
-//! *Locking.* A core's list has a lock, taken when another leaf than last time is found empty; a
-//! leaf.
+//! *Locking.* A core's list has a lock, taken when another leaf than last time is found empty. It
+//! is a leaf of the lock order.
 
 use crate::per_core::PerCore;
 use crate::primitive::{AtomicU64, Mutex, Ordering, SUSPECTS};

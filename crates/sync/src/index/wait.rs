@@ -1,23 +1,24 @@
-//! Sleeping until an object that is dying is gone, or lives again.
+//! Sleeping until an object is freeing no longer: it has left, or is live again.
 //!
 //! *Invariant.* No wake-up is lost. A waiter takes a ticket, *then* marks the object's word, *then*
-//! sleeps while its ticket is the current one; whoever takes the object out of the dying state
-//! reads the mark in the same step, and *then* makes a new ticket. Either the mark was early enough
-//! to be seen, and the new ticket is later than the waiter's; or it was late, and not made.
+//! sleeps while its ticket is current. The thread that ends the state "freeing" reads the mark in
+//! the same step, and *then* issues a new ticket. If the mark came before that step, the new ticket
+//! is later than the waiter's. If it came after, the mark was refused, and the waiter does not
+//! sleep.
 //!
-//! *Locking.* A room's lock is a leaf: nothing is called under it. Nobody pins, retires or frees
-//! under it, so destructors that the epochs run may wake.
+//! *Locking.* A room's lock is a leaf: nothing is called under it. No thread pins, retires or frees
+//! under it, so destructors that the epochs run may wake waiters.
 
 use crate::primitive::{Condvar, Mutex, process_wide};
 
-/// Where those wait whose keys fall together.
+/// Where the waiters for some keys sleep.
 struct Room {
     ticket: Mutex<u64>,
     changed: Condvar,
 }
 
 process_wide! {
-    /// One table for all indexes: an object does not know its own.
+    /// One table for all indexes: an object does not know its index.
     static TABLE: [Room; 64] = Room { ticket: Mutex::new(0), changed: Condvar::new() };
 }
 
@@ -27,13 +28,13 @@ fn room(key: u64) -> &'static Room {
     &TABLE[(key % rooms) as usize]
 }
 
-/// The current ticket: to be taken before the object is looked at.
+/// The current ticket: to be taken before the object's word is read.
 pub(super) fn ticket(key: u64) -> u64 {
     *room(key).ticket.lock()
 }
 
-/// Sleeps until somebody wakes the waiters for `key` (or for a key in the same room), if nobody
-/// has since `ticket`.
+/// Sleeps until a thread wakes the waiters for `key` (or for a key of the same room), unless that
+/// has happened since `ticket`.
 pub(super) fn sleep(key: u64, ticket: u64) {
     let room = room(key);
     let mut current = room.ticket.lock();
@@ -42,7 +43,7 @@ pub(super) fn sleep(key: u64, ticket: u64) {
     }
 }
 
-/// Wakes all that wait for `key`.
+/// Wakes all waiters for `key`.
 #[cold]
 pub(super) fn wake(key: u64) {
     let room = room(key);

@@ -10,17 +10,17 @@ use crate::primitive::Ordering;
 pub(super) enum Next<'g> {
     /// A leaf, and the key of its first slot.
     Leaf(u64, &'g Node),
-    /// None so far; go on from this key.
+    /// None so far; continue from this key.
     From(u64),
     /// None up to the last key.
     End,
 }
 
-/// Nodes without a successor that one search passes before it lets its caller breathe.
+/// Nodes without a successor that one search passes before it returns to its caller.
 const PASSED_MAX: usize = 64;
 
 impl Radix {
-    /// The first leaf that has slots at `from` or behind.
+    /// The first leaf that has slots at `from` or after it.
     pub(super) fn next_leaf<'g>(&'g self, from: u64, guard: &'g Guard) -> Next<'g> {
         let mut key = from;
         for _ in 0..PASSED_MAX {
@@ -32,7 +32,7 @@ impl Radix {
         Next::From(key)
     }
 
-    /// As `next_leaf`, but ends in the first node that has nothing at `key` or behind.
+    /// As `next_leaf`, but ends in the first node that has nothing at `key` or after it.
     pub(super) fn descend<'g>(&'g self, mut key: u64, guard: &'g Guard) -> Next<'g> {
         let mut level = node::root_level(key);
         let mut link = self.roots()[level].load(Ordering::Acquire);
@@ -65,7 +65,7 @@ impl Radix {
         }
     }
 
-    /// Where to go on behind the node of `level` that covers `key`.
+    /// Where to continue after the node of `level` that covers `key`.
     fn behind<'g>(key: u64, level: usize) -> Next<'g> {
         let bits = node::shift(level) + BITS;
         match key
@@ -91,7 +91,7 @@ impl Radix {
             link = node.slot(key, level);
             level -= 1;
         }
-        // From below; a missing step is one that is gone already.
+        // From the leaf up; a missing step is a node that was freed already.
         for (level, step) in path.into_iter().enumerate() {
             match step {
                 Some(step) if step.node.is_empty(key, level) => self.replace(step),

@@ -1,9 +1,9 @@
-//! What the epochs are made of here: loom's atomics, and a barrier as the kernel has it.
+//! The primitives under the epochs in this model: loom's atomics, and a barrier like the kernel's.
 //!
 //! membarrier(2) makes each thread run a fence at some moment within the call. So does
-//! [`everywhere`]: it asks all members, and waits until each has fenced or left. A member looks
-//! whether he is asked before each of his steps, which is any moment that makes a difference. Asking
-//! and answering order nothing themselves: loom does not see them.
+//! [`everywhere`]: it sets a request for all members, and waits until each has fenced or left. A
+//! member looks for a request before each of its steps, so it may fence at every moment that makes
+//! a difference. Requests and answers order no memory: loom does not see them.
 
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 
@@ -19,13 +19,13 @@ macro_rules! constant {
 }
 pub(crate) use constant;
 
-// All threads of an execution are one of the system's.
+// All threads of an execution are one thread of the system.
 thread_local! {
     /// Does this execution have the system call?
     static AVAILABLE: Cell<bool> = const { Cell::new(true) };
-    /// Is it refused since, so that barriers come by the slower way? That is the same fence.
+    /// Is it refused since, so that barriers are walks over the processors? That is the same fence.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
-    /// The members, and whether they are asked.
+    /// The members, and whether a fence is requested of each.
     static MEMBERS: RefCell<Vec<(ThreadId, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -49,13 +49,13 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // The end of a thread is a fence, too.
+        // The end of a thread is a fence too.
         fence(Ordering::SeqCst);
         MEMBERS.with_borrow_mut(|members| members.retain(|(id, _)| *id != self.0));
     }
 }
 
-/// Is the calling thread asked? `clear`: it is not from now on.
+/// Is a fence requested of the calling thread? `clear`: the request is cleared.
 fn asked(clear: bool) -> bool {
     let own = loom::thread::current().id();
     MEMBERS.with_borrow_mut(|members| {
@@ -64,10 +64,10 @@ fn asked(clear: bool) -> bool {
     })
 }
 
-/// A moment in which a barrier may come.
+/// A moment at which a barrier may happen.
 pub(crate) fn here() {
     if asked(false) {
-        // Others may go on in between, but not before the fence.
+        // Other threads may run in between, but not pass the fence.
         fence(Ordering::SeqCst);
         asked(true);
     }
@@ -97,11 +97,11 @@ pub(crate) fn everywhere() -> bool {
     AVAILABLE.get()
 }
 
-pub(crate) fn settle(_place: &AtomicU64, _word: u64) {
+pub(crate) fn store_fenced(_place: &AtomicU64, _word: u64) {
     fence(Ordering::SeqCst);
 }
 
-/// Loom's, with a moment for a barrier before each step.
+/// Loom's atomic, with a moment for a barrier before each step.
 macro_rules! atomic {
     ($name:ident, $value:ty) => {
         pub(crate) struct $name(loom::sync::atomic::$name);

@@ -1,6 +1,7 @@
-//! Loom's locks under the names and with the interface of the real ones. They know no poison.
+//! Loom's locks under the names and with the interface of the real ones, without poisoning.
 //!
-//! Models of several crates take them from here, into the module `primitive` that the sources under them import.
+//! Models of several crates take them from here, into the module `primitive` that the sources under
+//! test import.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;

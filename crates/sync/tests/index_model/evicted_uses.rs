@@ -1,7 +1,8 @@
-//! Objects that leave the index though somebody holds them by number: evict | FORGET | LOOKUP | unlink.
+//! Objects that leave the index while they have raw uses: evict | FORGET | LOOKUP | unlink.
 //!
-//! What a file system does with inodes that a kernel holds, step by step. Invariant: raw uses in the object and beside it are those
-//! given less those given back; a file without a name is freed with the last of them, once.
+//! These are the steps of a file system for inodes that a kernel holds. Invariant: the raw uses in
+//! the object and in `EvictedUses` are those given less those given back. A file without a name is
+//! freed with the last of them, once.
 
 use super::{PAIR, Probe, World, epoch, model, spawn};
 use crate::index::{Freeing, Prepared, Ref};
@@ -9,7 +10,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 const KEY: u64 = 1;
-/// Of three threads each has many steps here: with two switches these models take minutes.
+/// Three threads with many steps each: with two preemptions these models take minutes.
 const ONE: usize = 1;
 
 /// What the store knows of the file.
@@ -75,7 +76,7 @@ impl World {
         }
     }
 
-    /// A name is looked up, and what it means is held by number.
+    /// Looks a name up, and keeps a raw use of its inode.
     fn look_up(&self, file: &File) {
         if let Some(held) = self.load(file) {
             held.check(KEY);
@@ -111,8 +112,8 @@ impl World {
 
 type Step = fn(&World, &File);
 
-/// A file that is held by number once, in memory or (`away`) not; then all steps beside each other. In the end it is held `left`
-/// times, and is freed if nobody holds it and it has no name.
+/// Runs all steps concurrently on a file with one raw use, in memory or (`away`) evicted. In the
+/// end it has `left` raw uses, and is freed if that is 0 and it has no name.
 fn beside(switches: usize, away: bool, steps: &'static [Step], left: u64) {
     model(switches, move |world| {
         let file = File::new();
@@ -182,7 +183,7 @@ fn an_eviction_an_unlink_and_the_last_forget_free_once() {
     beside(ONE, false, steps, 0);
 }
 
-/// Looks at the object, then beside it, as if none came back in between.
+/// Looks at the object, then in `EvictedUses`, as if no object could return in between.
 fn forget_without_a_second_look(world: &World, _: &File) {
     if world.with(KEY, |held| held.raw_uses()).flatten().is_some() {
         let end = world.with(KEY, |held| held.forget(1)).flatten();

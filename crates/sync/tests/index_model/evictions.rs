@@ -1,6 +1,6 @@
-//! Who ends an object, and when.
+//! Which thread ends an object, and when.
 
-use super::{CROWD, PAIR, Probe, World, model, spawn};
+use super::{CROWD, PAIR, Probe, World, model, one_end, spawn};
 use crate::index::Ref;
 use loom::sync::Arc;
 
@@ -12,20 +12,16 @@ fn a_final_put_a_lookup_and_an_eviction_agree_on_one_end() {
         let looker = spawn(world, |world| {
             world.index.get(1).is_some_and(|held| {
                 held.check(1);
-                assert!(held.is_live(), "I3: in use, hence not dying");
+                assert!(held.is_live(), "I3: in use, hence not freeing");
                 world.put(held)
             })
         });
-        let evictor = spawn(world, |world| {
-            let end = world.begin_evict(1);
-            end.map(|freeing| world.index.free(freeing)).is_some()
-        });
-        let evictions = [
+        let evictor = spawn(world, World::evict_unused);
+        one_end([
             world.put(held),
             looker.join().unwrap(),
             evictor.join().unwrap(),
-        ];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1, "R-I8");
+        ]);
         assert!(world.index.is_empty());
     });
 }
@@ -34,13 +30,9 @@ fn a_final_put_a_lookup_and_an_eviction_agree_on_one_end() {
 fn two_evictions_and_a_put_end_an_unused_object_once() {
     model(CROWD, |world| {
         let held = world.publish(1).unwrap();
-        let evict = |world: &World| {
-            let end = world.begin_evict(1);
-            end.map(|freeing| world.index.free(freeing)).is_some()
-        };
-        let other = spawn(world, evict);
-        let third = spawn(world, evict);
-        assert!(held.release().is_none(), "not doomed");
+        let other = spawn(world, World::evict_unused);
+        let third = spawn(world, World::evict_unused);
+        assert!(held.release().is_none(), "not marked");
         let evictions = [other.join().unwrap(), third.join().unwrap()];
         assert!(evictions != [true, true], "R-I8: evicted twice");
         assert_eq!(world.index.is_empty(), evictions.contains(&true));
@@ -48,15 +40,11 @@ fn two_evictions_and_a_put_end_an_unused_object_once() {
 }
 
 #[test]
-fn the_last_put_sees_a_doom_or_the_doom_sees_no_use() {
+fn the_last_put_sees_a_mark_or_the_mark_sees_no_use() {
     model(PAIR, |world| {
         let held = world.publish(1).unwrap();
-        let other = spawn(world, |world| {
-            let end = world.with(1, |held| held.mark_freeing()).flatten();
-            end.map(|freeing| world.index.free(freeing)).is_some()
-        });
-        let evictions = [world.put(held), other.join().unwrap()];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
+        let other = spawn(world, World::mark);
+        one_end([world.put(held), other.join().unwrap()]);
     });
 }
 
@@ -66,12 +54,8 @@ fn raw_uses_and_references_given_back_at_once_leave_one_end() {
         let held = world.publish(1).unwrap();
         assert!(held.mark_freeing().is_none());
         held.clone().into_raw();
-        let other = spawn(world, |world| {
-            let end = world.with(1, |held| held.forget(2)).flatten();
-            end.map(|freeing| world.index.free(freeing)).is_some()
-        });
-        let evictions = [world.put(held), other.join().unwrap()];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
+        let other = spawn(world, |world| world.forget(2));
+        one_end([world.put(held), other.join().unwrap()]);
     });
 }
 
@@ -83,20 +67,15 @@ fn what_a_user_wrote_is_seen_by_whoever_ends_the_object() {
         assert!(held.mark_freeing().is_none());
         let end = |world: &World, held: Ref<Probe>| {
             let end = held.release();
-            end.map(|freeing| {
-                assert_eq!(freeing.note(), 7);
-                world.index.free(freeing);
-            })
-            .is_some()
+            world.free(end.inspect(|freeing| assert_eq!(freeing.note(), 7)))
         };
         let other = spawn(world, move |world| {
             other.write(7);
             end(world, other)
         });
-        // `Probe` reports an end that is not ordered behind this.
+        // `Probe` reports an end that is not ordered after this.
         held.check(1);
-        let evictions = [end(world, held), other.join().unwrap()];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
+        one_end([end(world, held), other.join().unwrap()]);
     });
 }
 

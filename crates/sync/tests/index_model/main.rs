@@ -1,29 +1,30 @@
 //! The index under every interleaving of a few threads, and every order in which their memory
-//! accesses may be seen.
+//! accesses may become visible.
 //!
-//! The modules of the index are compiled here once more, with loom's atomics and locks in place of
-//! the real ones (`primitive`), and with epochs (`epoch`) that free at the first moment at which the
-//! real ones might. The scenarios keep to two or three threads and few steps each: loom runs all
-//! orders with up to `PAIR` or `CROWD` involuntary switches. `LOOM_LOG=trace` with the name of one test
-//! tells the order that failed; the last execution printed is the one.
+//! The modules of the index are compiled here once more, with loom's atomics and locks
+//! (`primitive`). The epochs (`epoch`) free at the first moment at which the real ones might.
+//! Scenarios keep to two or three threads and few steps each: loom runs all orders with up to
+//! `PAIR` or `CROWD` preemptions. `LOOM_LOG=trace` with the name of one test prints each execution;
+//! the last one printed is the one that failed.
 #![expect(unsafe_code, reason = "values that loom watches")]
 
-/// As it is: no scenario has objects enough for it to start threads.
-#[path = "../../src/crew.rs"]
-pub mod crew;
-/// As it is.
+/// The original.
 #[path = "../../src/idle_policy.rs"]
 pub mod idle_policy;
 #[path = "../../src/index/mod.rs"]
 pub mod index;
-/// As it is.
+/// The original.
 #[path = "../../src/padded.rs"]
 pub mod padded;
-/// As it is.
+/// The original: no scenario has enough objects to start threads.
+#[path = "../../src/parallel.rs"]
+pub mod parallel;
+/// The original.
 #[path = "../../src/prefetch.rs"]
 pub mod prefetch;
 
 mod counter;
+#[path = "../model/epoch.rs"]
 pub mod epoch;
 mod per_core;
 mod primitive;
@@ -36,48 +37,48 @@ mod trees;
 mod users;
 mod waits;
 
-use index::{EvictedUses, Freeing, Held, Index, Prepared, Ref};
+use index::{EvictedUses, Freeing, Held, Index, Ref};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Switches from a thread that could have gone on, in scenarios of two threads. Most errors need two.
+/// Preemptions in scenarios of two threads. Most errors need two.
 const PAIR: usize = 3;
-/// The same for three threads.
+/// Preemptions in scenarios of three threads.
 const CROWD: usize = 2;
 
-/// A value that loom watches: an access that nothing orders before its end is an error.
+/// A value that loom watches: an access that nothing orders before its drop is an error.
 struct Probe {
     key: UnsafeCell<u64>,
-    // Written by users who know that they are the only ones who write, read by whoever ends it.
+    // Written by users that know that they are the only writers, read by the thread that ends it.
     note: UnsafeCell<u64>,
     left: StdArc<AtomicU64>,
 }
 
-// SAFETY: whether accesses are ordered is loom's to judge.
+// SAFETY: loom judges whether accesses are ordered.
 unsafe impl Sync for Probe {}
 
 impl Probe {
     fn check(&self, key: u64) {
-        // SAFETY: whoever holds the value only reads it; loom says whether that is true.
+        // SAFETY: users of the value only read it; loom checks that.
         self.key.with(|own| assert_eq!(unsafe { *own }, key));
     }
 
     fn write(&self, note: u64) {
-        // SAFETY: nobody else writes, nor reads before the end; loom says whether that is true.
+        // SAFETY: no other thread writes, nor reads before the end; loom checks that.
         self.note.with_mut(|own| unsafe { *own = note });
     }
 
     fn note(&self) -> u64 {
-        // SAFETY: after the end nobody writes; loom says whether that is true.
+        // SAFETY: no thread writes after the end; loom checks that.
         self.note.with(|own| unsafe { *own })
     }
 }
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // SAFETY: the value's end is exclusive; loom says whether that is true.
+        // SAFETY: the drop is exclusive; loom checks that.
         self.key.with_mut(|own| unsafe { *own = u64::MAX });
         self.left.fetch_sub(1, Ordering::Relaxed);
     }
@@ -104,20 +105,7 @@ impl World {
         self.index.publish(key, self.probe(key)).ok()
     }
 
-    /// Puts in all of these together; returns those that were refused.
-    fn publish_all(&self, keys: &[u64]) -> Vec<u64> {
-        let mut refused = Vec::new();
-        let objects = keys
-            .iter()
-            .map(|&key| (key, Prepared::new(self.probe(key))));
-        self.index.publish_all(objects, |key, held| match held {
-            Some(held) => held.check(key),
-            None => refused.push(key),
-        });
-        refused
-    }
-
-    /// A look that does not wait.
+    /// A lookup that does not wait.
     fn with<R>(&self, key: u64, look: impl FnOnce(&Held<Probe>) -> R) -> Option<R> {
         let guard = epoch::pin();
         self.index.peek(key, &guard).map(look)
@@ -127,7 +115,7 @@ impl World {
         self.with(key, |held| self.index.begin_evict(held))?
     }
 
-    /// Gives a use back, and buries the object if that was its end; was it?
+    /// Releases a use, and frees the object if that made it freeing; did it?
     fn put(&self, held: Ref<Probe>) -> bool {
         let end = held.release();
         end.map(|freeing| {
@@ -137,7 +125,27 @@ impl World {
         .is_some()
     }
 
-    /// All keys that a scan meets.
+    /// Frees an object, if a call made it freeing; did it?
+    fn free(&self, end: Option<Freeing<Probe>>) -> bool {
+        end.map(|freeing| self.index.free(freeing)).is_some()
+    }
+
+    /// Marks the object at key 1, and frees it if that made it freeing; did it?
+    fn mark(&self) -> bool {
+        self.free(self.with(1, Held::mark_freeing).flatten())
+    }
+
+    /// Evicts the object at key 1; did it?
+    fn evict_unused(&self) -> bool {
+        self.free(self.begin_evict(1))
+    }
+
+    /// Gives back raw uses of the object at key 1, and frees it if that made it freeing; did it?
+    fn forget(&self, uses: u64) -> bool {
+        self.free(self.with(1, |held| held.forget(uses)).flatten())
+    }
+
+    /// All keys that a scan visits.
     fn keys(&self) -> Vec<u64> {
         let guard = epoch::pin();
         let mut keys = Vec::new();
@@ -153,11 +161,11 @@ impl World {
     }
 }
 
-/// Runs `scenario` in every order. At its end the population is what the counters say, and every
-/// object outside the index is gone.
+/// Runs `scenario` in every order. At its end the counters give the number of objects in the index,
+/// and every other object is dropped.
 fn model(preemptions: usize, scenario: impl Fn(&Arc<World>) + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    // `LOOM_MAX_PREEMPTIONS` looks harder, or (under a sanitizer) less hard.
+    // `LOOM_MAX_PREEMPTIONS` allows more of them, or (under a sanitizer) fewer.
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.check(move || {
         let world = Arc::new(World {
@@ -172,6 +180,11 @@ fn model(preemptions: usize, scenario: impl Fn(&Arc<World>) + Send + Sync + 'sta
         drop(world);
         assert_eq!(left.load(Ordering::Relaxed), 0, "leaked");
     });
+}
+
+/// Exactly one of several calls ended the object.
+fn one_end<const N: usize>(ends: [bool; N]) {
+    assert_eq!(ends.into_iter().filter(|end| *end).count(), 1, "R-I8");
 }
 
 /// Runs `other` in a thread of its own.

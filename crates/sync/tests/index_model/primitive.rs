@@ -16,9 +16,6 @@ pub(crate) const SHARED_AFTER: usize = 1;
 /// The next one drives it out.
 pub(crate) const SUSPECTS: usize = 1;
 
-/// It would be tried at every moment.
-pub(crate) const LOOKS_AHEAD: bool = false;
-
 /// One element is enough where many would only keep threads apart.
 macro_rules! process_wide {
     ($(#[$meta:meta])* static $name:ident: [$type:ty; $length:expr] = $each:expr;) => {

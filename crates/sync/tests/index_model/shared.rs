@@ -1,9 +1,9 @@
-//! Uses that each core counts for itself, and the end of an object that has such.
+//! Uses that are counted per core, and the end of an object that has such.
 
-use super::{CROWD, PAIR, Probe, World, model, spawn};
+use super::{CROWD, PAIR, Probe, World, model, one_end, spawn};
 use crate::index::{Held, Ref};
 
-/// An object whose uses are counted by cores, and a use of it, counted there.
+/// An object with uses counted per core, and a use of it that is counted there.
 fn shared(world: &World) -> Ref<Probe> {
     let first = world.publish(1).unwrap();
     first.share();
@@ -14,7 +14,7 @@ fn shared(world: &World) -> Ref<Probe> {
 }
 
 #[test]
-fn a_doom_beside_uses_that_come_and_go_leaves_one_end() {
+fn a_mark_beside_uses_that_come_and_go_leaves_one_end() {
     model(PAIR, |world| {
         let held = shared(world);
         let other = spawn(world, |world| {
@@ -25,40 +25,30 @@ fn a_doom_beside_uses_that_come_and_go_leaves_one_end() {
             })
         });
         assert!(held.mark_freeing().is_none(), "in use");
-        let evictions = [world.put(held), other.join().unwrap()];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
+        one_end([world.put(held), other.join().unwrap()]);
     });
 }
 
 #[test]
-fn a_doom_without_a_use_beside_the_last_put_leaves_one_end() {
+fn a_mark_without_a_use_beside_the_last_put_leaves_one_end() {
     model(PAIR, |world| {
         let held = shared(world);
-        let other = spawn(world, |world| {
-            let end = world.with(1, |held| held.mark_freeing()).flatten();
-            end.map(|freeing| world.index.free(freeing)).is_some()
-        });
+        let other = spawn(world, World::mark);
         held.check(1);
-        let evictions = [world.put(held), other.join().unwrap()];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
+        one_end([world.put(held), other.join().unwrap()]);
     });
 }
 
 #[test]
-fn two_dooms_beside_the_last_put_leave_one_end() {
+fn two_marks_beside_the_last_put_leave_one_end() {
     model(CROWD, |world| {
         let held = shared(world);
-        let mark_freeing = |world: &World| {
-            let end = world.with(1, |held| held.mark_freeing()).flatten();
-            end.map(|freeing| world.index.free(freeing)).is_some()
-        };
-        let (first, second) = (spawn(world, mark_freeing), spawn(world, mark_freeing));
-        let evictions = [
+        let (first, second) = (spawn(world, World::mark), spawn(world, World::mark));
+        one_end([
             world.put(held),
             first.join().unwrap(),
             second.join().unwrap(),
-        ];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
+        ]);
     });
 }
 
@@ -82,7 +72,7 @@ fn an_eviction_beside_a_use_fails_or_the_use_does() {
 }
 
 #[test]
-fn becoming_shared_beside_the_last_put_and_a_doom_loses_no_use() {
+fn becoming_shared_beside_the_last_put_and_a_mark_loses_no_use() {
     model(PAIR, |world| {
         let held = world.publish(1).unwrap();
         let second = held.clone();
@@ -92,8 +82,7 @@ fn becoming_shared_beside_the_last_put_and_a_doom_loses_no_use() {
             world.put(second)
         });
         assert!(held.mark_freeing().is_none());
-        let evictions = [world.put(held), other.join().unwrap()];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
+        one_end([world.put(held), other.join().unwrap()]);
     });
 }
 
@@ -117,7 +106,7 @@ fn closing_and_sharing_again_beside_a_put_loses_no_use() {
 }
 
 #[test]
-fn sharing_again_beside_a_use_and_a_doom_keeps_the_use_of_who_shares() {
+fn sharing_again_beside_a_use_and_a_mark_keeps_the_use_of_who_shares() {
     model(PAIR, |world| {
         let held = shared(world);
         let other = spawn(world, |world| {
@@ -150,7 +139,7 @@ fn raw_uses_of_a_shared_object_are_given_back_once() {
         held.into_raw();
         keeps.check(1);
         let mut evictions = vec![world.put(keeps), other.join().unwrap()];
-        // Not given back above, if it was not there yet.
+        // The use may not have been raw yet above.
         if let Some(freeing) = world.with(1, |held| held.forget(1)).flatten() {
             world.index.free(freeing);
             evictions.push(true);
@@ -180,7 +169,7 @@ fn the_end_of_the_index_beside_shared_uses_frees_once() {
 }
 
 #[test]
-fn a_look_that_shares_beside_the_last_put_and_a_doom_loses_no_use() {
+fn a_look_that_shares_beside_the_last_put_and_a_mark_loses_no_use() {
     model(PAIR, |world| {
         let held = world.publish(1).unwrap();
         let looker = spawn(world, |world| {
@@ -218,27 +207,20 @@ fn a_look_that_shares_beside_an_eviction_and_a_use_leaves_one_end() {
     });
 }
 
-/// Gives back a raw use, and buries the object if that was its end; was it?
-fn forget(world: &World) -> bool {
-    let end = world.with(1, |held| held.forget(1)).flatten();
-    end.map(|freeing| world.index.free(freeing)).is_some()
-}
-
 #[test]
-fn raw_uses_that_others_give_back_beside_a_doom_leave_one_end() {
+fn raw_uses_that_others_give_back_beside_a_mark_leave_one_end() {
     model(PAIR, |world| {
         let held = shared(world);
         let second = held.clone();
         second.into_raw();
         let other = spawn(world, |world| {
-            // Counted on the core of the one who made it.
-            forget(world)
+            // Counted on the core of the thread that made it.
+            world.forget(1)
         });
         held.check(1);
         let freeing = held.mark_freeing();
         assert!(freeing.is_none(), "in use");
-        let evictions = [world.put(held), other.join().unwrap()];
-        assert_eq!(evictions.into_iter().filter(|end| *end).count(), 1);
+        one_end([world.put(held), other.join().unwrap()]);
     });
 }
 
@@ -259,7 +241,7 @@ fn raw_uses_that_come_and_go_beside_an_eviction_keep_what_they_are_uses_of() {
         world
             .with(1, |held| held.check(1))
             .expect("a raw use keeps it");
-        assert!(!forget(world), "not doomed");
+        assert!(!world.forget(1), "not marked");
         if !other.join().unwrap() {
             assert_eq!(world.with(1, |held| held.uses()), Some(0));
         }
@@ -271,7 +253,7 @@ fn no_more_raw_uses_are_given_back_than_there_are() {
     model(CROWD, |world| {
         let held = shared(world);
         held.clone().into_raw();
-        let (first, second) = (spawn(world, forget), spawn(world, forget));
+        let [first, second] = [(); 2].map(|()| spawn(world, |world| world.forget(1)));
         held.check(1);
         assert!(!first.join().unwrap() && !second.join().unwrap());
         assert_eq!(held.uses(), 1);

@@ -1,4 +1,4 @@
-//! Nodes that come and go under publications, burials and scans.
+//! Nodes that are made and freed beside insertions, evictions and scans.
 
 use super::{CROWD, PAIR, World, model, spawn};
 
@@ -45,46 +45,6 @@ fn a_scan_beside_publications_sees_the_old_once_and_the_new_at_most_once() {
 }
 
 #[test]
-fn of_publishers_together_and_alone_one_gets_the_key_they_share() {
-    model(PAIR, |world| {
-        let other = spawn(world, |world| world.publish(5).is_some());
-        let refused = world.publish_all(&[4, 5]);
-        let alone = other.join().unwrap();
-        assert_eq!(refused, if alone { vec![5] } else { vec![] });
-        assert_eq!(world.keys(), [4, 5]);
-    });
-}
-
-#[test]
-fn trimming_beside_publications_together_loses_none() {
-    model(PAIR, |world| {
-        drop(world.publish(4).unwrap());
-        evict(world, 4);
-        let trimmer = spawn(world, |world| world.index.trim());
-        assert_eq!(world.publish_all(&[4, 5]), []);
-        trimmer.join().unwrap();
-        assert_eq!(world.keys(), [4, 5]);
-    });
-}
-
-#[test]
-fn what_was_published_together_can_go_at_once() {
-    model(PAIR, |world| {
-        let other = spawn(world, |world| {
-            let freeing = world.begin_evict(4);
-            let went = freeing.is_some();
-            if let Some(freeing) = freeing {
-                world.index.free(freeing);
-            }
-            went
-        });
-        assert_eq!(world.publish_all(&[4, 5]), []);
-        let went = other.join().unwrap();
-        assert_eq!(world.keys(), if went { vec![5] } else { vec![4, 5] });
-    });
-}
-
-#[test]
 fn trimming_beside_a_publication_loses_nothing() {
     model(PAIR, |world| {
         drop(world.publish(4).unwrap());
@@ -98,7 +58,7 @@ fn trimming_beside_a_publication_loses_nothing() {
 }
 
 #[test]
-fn trimming_beside_a_publication_and_its_burial_leaves_nothing() {
+fn trimming_beside_a_publication_and_its_eviction_leaves_nothing() {
     model(PAIR, |world| {
         drop(world.publish(4).unwrap());
         evict(world, 4);
@@ -142,13 +102,13 @@ fn a_scan_beside_trimming_and_publication_sees_what_stays_exactly_once() {
 }
 
 #[test]
-fn leaves_that_burials_empty_go_beside_publications() {
+fn leaves_that_evictions_empty_go_beside_publications() {
     model(PAIR, |world| {
         drop(world.publish(4).unwrap());
         drop(world.publish(6).unwrap());
         let other = spawn(world, |world| drop(world.publish(5).unwrap()));
         evict(world, 4);
-        // Drives the leaf of 4 out, if it is still empty.
+        // Has the leaf of 4 freed, if it is still empty.
         evict(world, 6);
         other.join().unwrap();
         assert_eq!(world.keys(), [5]);

@@ -1,5 +1,5 @@
-//! What the core does with the index in several steps, beside each other: walks that end early,
-//! scanners that pass by, and a file system that is taken away from its users.
+//! What the core does with the index in several steps, concurrently. Walks end early, scanners pass
+//! by, and a file system is revoked.
 
 use super::{CROWD, PAIR, Probe, World, epoch, model, spawn};
 use crate::index::Ref;
@@ -7,10 +7,6 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::Arc;
 
 impl World {
-    fn free(&self, end: Option<crate::index::Freeing<Probe>>) -> bool {
-        end.map(|freeing| self.index.free(freeing)).is_some()
-    }
-
     /// What a walk takes into use at once.
     fn batch(&self) -> Vec<Ref<Probe>> {
         let guard = epoch::pin();
@@ -25,8 +21,8 @@ impl World {
         batch
     }
 
-    /// A walk that ends with its first visit, because its visitor stops or fails; gives back the
-    /// rest of what it had taken into use. How many objects ended with that?
+    /// A walk that ends with its first visit, because its visitor stops or fails, and releases the
+    /// rest of its batch. Returns how many objects ended with that.
     fn walk_one(&self) -> usize {
         let evictions = self.batch().into_iter().enumerate().map(|(place, held)| {
             if place == 0 {
@@ -38,7 +34,7 @@ impl World {
         evictions.filter(|ended| *ended).count()
     }
 
-    /// Everything that is not in use goes, as in an eviction.
+    /// Evicts everything that is not in use.
     fn evict_all(&self) -> usize {
         let mut evictions = Vec::new();
         {
@@ -58,14 +54,14 @@ impl World {
         ended
     }
 
-    /// The walk of a revocation: every object is doomed, and goes with its last use, or at once.
+    /// The walk of a revocation: every object is marked, and ends with its last use or at once.
     fn take_away(&self) -> usize {
         {
             let guard = epoch::pin();
             let mut next = Some(0);
             while let Some(from) = next {
                 next = self.index.scan(from, 64, &guard, |held| {
-                    // Its end, if this is it, is the next pass's.
+                    // If it is freeing now, the next pass ends it.
                     drop(held.mark_freeing());
                     true
                 });
@@ -87,7 +83,7 @@ fn two_publishers_of_a_key_beside_a_walk_show_it_one_object() {
     });
 }
 
-/// The removal of a name ends what has no other, if nobody uses it, by one step.
+/// Removing a name ends an object without another name and without users, in one step.
 #[test]
 fn what_loses_its_only_name_ends_or_got_another() {
     model(PAIR, |world| {
@@ -107,7 +103,7 @@ fn what_loses_its_only_name_ends_or_got_another() {
         let end = world.with(1, |held| {
             let has_one = || names.load(Ordering::Relaxed) == 1;
             let freeing = has_one().then(|| world.index.begin_evict(held))?;
-            // Else it lives on.
+            // Otherwise it lives on.
             freeing.filter(|_| has_one())
         });
         let ended = world.free(end.flatten());
@@ -124,7 +120,7 @@ fn a_walk_that_ends_early_beside_an_eviction_gives_back_every_use() {
         drop(world.publish(2).unwrap());
         let walker = spawn(world, World::walk_one);
         let evicted = world.evict_all();
-        assert_eq!(walker.join().unwrap(), 0, "nothing was doomed");
+        assert_eq!(walker.join().unwrap(), 0, "nothing was marked");
         // I2: with a use left, it could not be evicted now.
         assert_eq!(evicted + world.evict_all(), 2);
         assert!(world.index.is_empty());
@@ -132,7 +128,7 @@ fn a_walk_that_ends_early_beside_an_eviction_gives_back_every_use() {
 }
 
 #[test]
-fn a_walk_that_ends_early_beside_the_last_puts_of_doomed_objects_leaves_one_end_of_each() {
+fn a_walk_that_ends_early_beside_the_last_puts_of_marked_objects_leaves_one_end_of_each() {
     model(PAIR, |world| {
         let users = [1, 2].map(|key| world.publish(key).unwrap());
         assert!(users.iter().all(|held| held.mark_freeing().is_none()));
@@ -144,8 +140,8 @@ fn a_walk_that_ends_early_beside_the_last_puts_of_doomed_objects_leaves_one_end_
     });
 }
 
-/// The protocol of `DONTCACHE`: what a scanner alone brought in is doomed; whoever asks for it
-/// otherwise takes that back.
+/// The protocol of `DONTCACHE`: an object that only a scanner brought in is marked. A thread that
+/// looks it up otherwise clears the mark.
 #[test]
 fn a_passer_by_lets_go_of_what_nobody_looks_up_and_of_nothing_else() {
     model(PAIR, |world| {
@@ -190,7 +186,7 @@ fn a_passer_by_a_lookup_and_an_eviction_agree_on_one_end() {
     });
 }
 
-/// Forced unmount | close | last unlink: each could be the one that ends the object.
+/// Forced unmount | close | last unlink: each may be the one that ends the object.
 #[test]
 fn a_revocation_a_close_and_the_last_unlink_leave_one_end_and_nothing_else() {
     model(CROWD, |world| {
@@ -214,7 +210,7 @@ fn a_revocation_a_close_and_the_last_unlink_leave_one_end_and_nothing_else() {
     });
 }
 
-/// The same where the uses are raw ones, which a kernel holds and gives back by number.
+/// The same for raw uses, which a kernel holds and gives back by number.
 #[test]
 fn a_revocation_beside_what_a_kernel_gives_back_leaves_one_end() {
     model(PAIR, |world| {
@@ -229,8 +225,8 @@ fn a_revocation_beside_what_a_kernel_gives_back_leaves_one_end() {
     });
 }
 
-/// An object that comes while the file system goes: its maker looks whether it was revoked once it
-/// is there; who revokes says so before it walks.
+/// An object that is inserted during a revocation. Its maker checks for a revocation after the
+/// insertion, and the revoker sets the flag before its walk.
 #[test]
 fn what_is_published_beside_a_revocation_does_not_stay() {
     model(PAIR, |world| {

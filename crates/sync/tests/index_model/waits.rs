@@ -1,9 +1,9 @@
-//! Waiting for the end of an object, without losing the wake-up.
+//! Waiting while an object is freeing, without a lost wake-up.
 
 use super::{CROWD, PAIR, model, spawn};
 
 #[test]
-fn a_lookup_beside_a_burial_ends_and_finds_nothing() {
+fn a_lookup_beside_an_eviction_ends_and_finds_nothing() {
     model(CROWD, |world| {
         drop(world.publish(1).unwrap());
         let freeing = world.begin_evict(1).unwrap();
@@ -42,7 +42,7 @@ fn a_lookup_beside_a_revival_and_a_second_end_ends() {
 }
 
 #[test]
-fn a_publisher_beside_a_burial_takes_the_key() {
+fn a_publisher_beside_an_eviction_takes_the_key() {
     model(PAIR, |world| {
         drop(world.publish(1).unwrap());
         let freeing = world.begin_evict(1).unwrap();

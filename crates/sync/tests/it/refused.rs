@@ -1,7 +1,8 @@
-//! membarrier(2) is refused after it has worked, while a thread that relied on it sleeps: what was retired is given back all
-//! the same.
+//! membarrier(2) is refused after it has worked, while a thread that relied on it sleeps. What was
+//! retired is dropped all the same.
 //!
-//! A filter of system calls stays for as long as its process lives, so the test is a process of its own.
+//! A filter of system calls stays as long as its process lives, so the test is a process of its
+//! own.
 #![cfg(not(miri))]
 #![expect(unsafe_code, reason = "a filter of system calls")]
 
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Values of 4 KiB that are retired.
 const VALUES: usize = 20_000;
-/// Those may wait that are in a bag of some thread.
+/// As many may remain in bags of some threads.
 const WAITING: usize = 2_000;
 
 struct Value(Arc<AtomicUsize>, [u8; 4096]);
@@ -25,6 +26,16 @@ impl Drop for Value {
         self.0
             .fetch_add(1 + usize::from(self.1[0]), Ordering::Relaxed);
     }
+}
+
+/// Drops a value after the pins of this moment.
+fn retire<T: Send + 'static>(value: Box<T>) {
+    unsafe fn free<T>(value: *mut ()) {
+        // SAFETY: made from a box below, and called once.
+        drop(unsafe { Box::from_raw(value.cast::<T>()) });
+    }
+    // SAFETY: no other thread knows the box, and `T` may be dropped on any thread.
+    unsafe { epoch::retire_with(Box::into_raw(value).cast(), free::<T>) };
 }
 
 /// Refuses system calls of this number with EPERM, to all threads of the process.
@@ -37,7 +48,7 @@ fn refuse(number: libc::c_long) {
     };
     let refusal = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     let mut filter = [
-        // The number is what `seccomp_data` begins with.
+        // `seccomp_data` begins with the number.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         statement(
             libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
@@ -55,7 +66,7 @@ fn refuse(number: libc::c_long) {
     // SAFETY: an option with four numbers.
     let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     assert_eq!(done, 0);
-    // SAFETY: the program is well-formed, and alive for the call.
+    // SAFETY: the program is well-formed, and outlives the call.
     let done = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -68,7 +79,7 @@ fn refuse(number: libc::c_long) {
 }
 
 fn is_refused() -> bool {
-    // SAFETY: it asks which commands there are.
+    // SAFETY: it only queries the supported commands.
     unsafe { libc::syscall(libc::SYS_membarrier, 0, 0, 0) == -1 }
 }
 
@@ -90,7 +101,7 @@ fn garbage_is_dropped_beside_a_sleeper() {
     });
     works.recv().unwrap();
     if is_refused() {
-        // There is no such call here: then no thread relies on it.
+        // The call does not exist here: no thread relies on it.
         println!("no membarrier");
     } else {
         refuse(libc::SYS_membarrier);
@@ -98,7 +109,7 @@ fn garbage_is_dropped_beside_a_sleeper() {
     }
     let dropped = Arc::new(AtomicUsize::new(0));
     for _ in 0..VALUES {
-        epoch::retire(Box::new(Value(Arc::clone(&dropped), [0; 4096])));
+        retire(Box::new(Value(Arc::clone(&dropped), [0; 4096])));
     }
     let begun = Instant::now();
     loop {

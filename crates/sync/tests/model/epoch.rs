@@ -1,9 +1,9 @@
-//! Epochs that free as early as the real ones possibly could: when the last guard has gone that was
-//! there at the retirement.
+//! Epochs that free as early as the real ones possibly could: at the end of the last guard that
+//! lived at the retirement.
 //!
-//! They order memory no more than the real ones do: a pin comes after every retirement that does
-//! not wait for it, and a destructor after its retirement and the guards it waited for. A pin is not
-//! ordered after earlier guards.
+//! They order memory no more than the real ones do. A pin comes after every retirement that does
+//! not wait for it. A destructor comes after its retirement and the guards that it waited for. A
+//! pin is not ordered after earlier guards.
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ struct Garbage {
 }
 
 struct Domain {
-    // Bookkeeping of the model: not a step of any thread, and ordering nothing.
+    // Bookkeeping of the model: it is no step of a thread, and orders nothing.
     state: Mutex<State>,
     retired: AtomicUsize,
     unpinned: AtomicUsize,
@@ -42,7 +42,7 @@ loom::lazy_static! {
 /// Keeps what is retired from now on.
 pub struct Guard(usize);
 
-/// Nothing to hand over: what is due has been dropped.
+/// Nothing to hand over: garbage is dropped at once.
 pub fn flush() {}
 
 /// Pins the calling thread.
@@ -54,19 +54,6 @@ pub fn pin() -> Guard {
     });
     DOMAIN.retired.fetch_add(0, Ordering::Acquire);
     Guard(id)
-}
-
-/// A guard like any other.
-pub struct Brief(#[expect(dead_code, reason = "its end counts")] Guard);
-
-impl Brief {
-    /// Pins the calling thread.
-    ///
-    /// # Safety
-    /// None is needed here.
-    pub unsafe fn pin() -> Option<Self> {
-        Some(Self(pin()))
-    }
 }
 
 impl Drop for Guard {

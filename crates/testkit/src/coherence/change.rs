@@ -138,7 +138,7 @@ impl Changer<'_> {
     fn write_anew(&mut self, name: &Name, path: &Path, was: State) -> io::Result<()> {
         let state = State {
             version: self.version(),
-            is_told: true,
+            is_notifying: true,
             ..was
         };
         name.changes(state);
@@ -151,7 +151,7 @@ impl Changer<'_> {
     fn write_by_another_name(&mut self, name: &Name, path: &Path, was: State) -> io::Result<()> {
         let state = State {
             version: self.version(),
-            is_told: false,
+            is_notifying: false,
             ..was
         };
         let aside = self.aside.join(format!("{}", state.version));

@@ -157,7 +157,7 @@ impl Looker {
                 let found = format!("{kind:?} {perm:o} of {size} bytes");
                 self.judged(name, ("lstat", found), during, of_kind(kind), |state| {
                     let is = state.kind == kind && state.perm == perm;
-                    is && (kind != Kind::File || !state.is_told || state.size() == size)
+                    is && (kind != Kind::File || !state.is_notifying || state.size() == size)
                 })
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -202,7 +202,8 @@ impl Looker {
             Ok(None) => self.judged(name, ("open", "no file".into()), during, never, |state| {
                 matches!(state.kind, Kind::Directory | Kind::Pipe)
             }),
-            // The kernel opens a pipe by itself, so the mount does not hold it when others remove it.
+            // The kernel opens a pipe by itself, so the mount does not hold it when others remove
+            // it.
             Err(error)
                 if error.raw_os_error() == Some(libc::ESTALE)
                     && fcntl_getpipe_size(&file).is_ok() =>
@@ -284,7 +285,8 @@ impl Looker {
             ("getxattr", label.to_string()),
             during,
             never,
-            // One of another kind has none, and one that was removed since lstat(2) may have lost it.
+            // One of another kind has none, and one that was removed since lstat(2) may have lost
+            // it.
             |state| state.label == label,
         )
     }

@@ -24,7 +24,7 @@ pub(super) struct State {
     /// The value of an extended attribute; 0: it has none.
     pub(super) label: u64,
     /// Is its content what the host told of? Else only an open file shows it in time.
-    pub(super) is_told: bool,
+    pub(super) is_notifying: bool,
 }
 
 impl State {
@@ -33,7 +33,7 @@ impl State {
         version: 0,
         perm: 0,
         label: 0,
-        is_told: true,
+        is_notifying: true,
     };
 
     /// Bytes of a file of this version: most files are short, some take several pages.
@@ -113,7 +113,8 @@ impl Name {
         }
     }
 
-    /// How old is what was seen in this time? `partly` says which states show while they are being made.
+    /// How old is what was seen in this time? `partly` says which states show while they are being
+    /// made.
     pub(super) fn age(
         &self,
         (begun, ended): (Instant, Instant),

@@ -3,7 +3,9 @@
 use super::change::Changer;
 use super::look::{Looker, Seen, Wrong, of_kind, read_open, version};
 use super::name::{Age, Kind, Name};
+use crate::command::millis;
 use crate::rng::Rng;
+use clap::Parser;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
@@ -22,16 +24,29 @@ const OPEN: usize = 32;
 /// What is told of what is wrong, at most.
 const TOLD_MAX: usize = 4;
 
-/// What is run.
+/// Changes a directory below its mount, and looks at it through that. Exit code 1: something was
+/// seen that was older than promised, of another file, or an error.
+#[derive(Parser)]
 pub(super) struct Plan {
+    /// An empty directory that is mounted
+    #[arg(long)]
     pub(super) source: PathBuf,
+    /// Where it is mounted
+    #[arg(long)]
     pub(super) mount: PathBuf,
+    /// An empty directory of the same file system as the source, and not below it
+    #[arg(long)]
     pub(super) aside: PathBuf,
+    #[arg(long, default_value_t = 20_000)]
     pub(super) changes: u64,
+    #[arg(long, default_value_t = 8_000)]
     pub(super) names: usize,
+    #[arg(long, default_value_t = 3)]
     pub(super) readers: usize,
+    #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
-    /// How old may be what is seen?
+    /// How old may be what is seen, in milliseconds
+    #[arg(long, default_value = "1500", value_parser = millis)]
     pub(super) limit: Duration,
 }
 

@@ -40,8 +40,9 @@ fn path_length(bench: &Bench) -> Check {
     bench.fails(ROOT, &Op::Stat { object }, Errno::ENAMETOOLONG)
 }
 
-/// The way down is in legs, each made by the top and then moved below the one before; symbolic links lead to where a leg
-/// begins. Made and removed in their places, they would take a walk of all that is above for each.
+/// The way down is in legs, each made by the top and then moved below the one before; symbolic
+/// links lead to where a leg begins. Made and removed in their places, they would take a walk of
+/// all that is above for each.
 fn depth(bench: &Bench) -> Check {
     const LEG: usize = 256;
     const LEGS: usize = 16;

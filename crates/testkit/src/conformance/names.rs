@@ -147,7 +147,7 @@ fn whiteout(bench: &Bench) -> Check {
     bench.file("a", 1, 10)?;
     let op = bench.renaming("a", "b", RenameFlags::WHITEOUT);
     if bench.call(ROOT, &op) == Outcome::Failed(Errno::EINVAL) {
-        // FUSE's kernel side passes no whiteouts to anybody: the claim is empty there.
+        // FUSE's kernel side passes no whiteouts on: the claim is empty there.
         return expect(
             bench.stat("a")?.size == 10,
             "a refused rename changes nothing",

@@ -7,7 +7,7 @@ use holdfast_core::FileSystem;
 use holdfast_types::Caller;
 use std::sync::{Mutex, PoisonError};
 
-/// What a case is run over: callers of [`crate::diff::cast::cast`], who act at the same time.
+/// What a case is run over: the callers of [`crate::diff::cast::cast`], which act concurrently.
 pub trait Subject: Send + Sync {
     /// Runs an operation as the caller of this number.
     fn call(&self, caller: usize, op: &Op) -> Outcome;

@@ -1,8 +1,9 @@
 //! Every call of a device fails in turn, and the volume must not lose what was durable.
 //!
-//! The steps of a sequence run on a device that fails once at one call, or from one call on. Steps may
-//! answer that they failed, or that the volume takes no more changes; nothing may panic or hang.
-//! Afterwards the device is whole again, and what it holds is held to the same rule as after a crash.
+//! The steps of a sequence run on a device that fails once at one call, or from one call on. Steps
+//! may answer that they failed, or that the volume takes no more changes; nothing may panic or
+//! hang. Afterwards the device is whole again, and what it holds is held to the same rule as after
+//! a crash.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -117,14 +118,14 @@ fn patiently(
     std::thread::spawn(move || {
         let outcome =
             unpanicked(|| attempt(&image, replay, &steps, Some(trouble), &bases, closely));
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if it took too long.
         let _ = done.send(outcome.map(|(_, told)| told));
     });
     let waited = wait.recv_timeout(PATIENCE);
     waited.unwrap_or_else(|_| Err("it hangs".to_owned()))
 }
 
-/// Performs the steps; returns how many calls there were, and whether anybody told of a fault.
+/// Performs the steps; returns the number of calls, and whether any step reported a fault.
 fn attempt(
     image: &Image,
     replay: Replay,

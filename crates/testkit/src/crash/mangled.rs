@@ -1,10 +1,10 @@
-//! Images of volumes that were changed on purpose, with right checksums: as a fuzzer, or somebody who
-//! means harm, makes them.
+//! Images of volumes that were changed on purpose, with valid checksums, as a fuzzer or an attacker
+//! makes them.
 //!
-//! Input bytes are read as changes: which block, where in it, what. Afterwards the checksums of the
-//! blocks that changed are made right, so that what is behind them is reached. Then the volume is checked,
-//! opened, read, written, closed, and repaired. Whatever these answer, nothing may panic, hang, or take
-//! memory without bound.
+//! Input bytes are read as changes: which block, which offset, which bytes. The checksums of
+//! changed blocks are then made valid, so that the code behind them is reached. Then the volume is
+//! checked, opened, read, written, closed and repaired. All of these may return errors, but none
+//! may panic, hang, or allocate without bound.
 
 use std::sync::Arc;
 

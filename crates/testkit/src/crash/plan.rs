@@ -82,7 +82,8 @@ const PATHS: [&str; 13] = [
 /// How many sequences are exhaustive.
 pub(super) const EXHAUSTIVE: u64 = (ALPHABET.len() + ALPHABET.len() * ALPHABET.len()) as u64;
 
-/// The sequence that is tried as the n-th, where of those of more than one step only every so-manieth is.
+/// The sequence that is tried as the n-th, where of those of more than one step only every
+/// so-manieth is.
 pub(super) const fn nth(nth: u64, every: u64) -> u64 {
     let letters = ALPHABET.len() as u64;
     match nth.checked_sub(letters) {
@@ -103,7 +104,8 @@ pub(super) fn steps(seed: u64, number: u64, most: usize) -> Vec<Step> {
         }
         _ => sampled(seed, number, most),
     };
-    // What is not committed leaves no trace to crash in. Every other sequence is only written first.
+    // What is not committed leaves no trace to crash in. Every other sequence is only written
+    // first.
     if number % 2 == 1 {
         steps.push(Step::WriteBehind);
     }

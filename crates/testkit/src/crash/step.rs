@@ -93,7 +93,7 @@ impl Step {
         }
     }
 
-    /// The file whose bytes it moves to other offsets.
+    /// The file in which it moves bytes to other offsets.
     #[must_use]
     pub const fn shifts(&self) -> Option<&'static str> {
         match self {

@@ -19,7 +19,8 @@ const PAGE: u64 = BLOCK as u64;
 /// Bytes of a volume: small, so that states are made quickly.
 const SIZE: u64 = 4 << 20;
 
-/// Bytes that it grows to at most: larger ones set more aside, which is not in use when all is gone.
+/// Bytes that it grows to at most: larger ones set more aside, which is not in use when all is
+/// gone.
 const SIZE_MAX: u64 = 6 << 20;
 /// Blocks of a group: there are several, and more when it grows.
 const GROUP_BLOCKS: u64 = 300;
@@ -41,7 +42,7 @@ pub(super) const OPTIONS: OpenOptions = OpenOptions {
     cache: 1 << 20,
     commit_every: None,
     // Most sequences need a mark, and some several.
-    numbers_ahead: 24,
+    numbers_reserved: 24,
     changes: None,
 };
 

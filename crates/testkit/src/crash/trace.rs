@@ -141,13 +141,14 @@ impl Seen {
         }
     }
 
-    /// Numbers of inodes go on above this one, if so many steps were begun: it was shown before the last of them.
+    /// Numbers of inodes go on above this one, if so many steps were begun: it was shown before the
+    /// last of them.
     pub(super) fn shown_before(&self, step: usize) -> Ino {
         self.highest[step.saturating_sub(1)]
     }
 
-    /// Is this what there was after one of these steps? After such an end it may be a little later in places; a process that is
-    /// killed leaves exactly that.
+    /// Is this what there was after one of these steps? After such an end it may be a little later
+    /// in places; a process that is killed leaves exactly that.
     ///
     /// # Errors
     /// What differs from the one that is the most alike.

@@ -17,8 +17,8 @@ pub(super) struct Tree {
     objects: BTreeMap<u64, Object>,
     /// `st_blocks` of files.
     blocks: BTreeMap<u64, u64>,
-    /// Bytes of files that are open and may have no name: nobody finds them after a crash, but
-    /// while they had a name a crash lost what was written since.
+    /// Bytes of files that are open and may have no name. They are not found after a crash. While
+    /// they had a name, a crash could lose what was written since.
     open: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -117,7 +117,8 @@ impl Tree {
         self.objects.iter().filter(large).map(|(ino, _)| *ino)
     }
 
-    /// Files that may be kept with their attributes: which pages of such a file were holes once is not kept.
+    /// Files that may be kept with their attributes: which pages of such a file were holes once is
+    /// not kept.
     pub(super) fn small(&self) -> impl Iterator<Item = u64> {
         let is_small = |object: &Object| match &object.inside {
             Inside::Bytes(bytes) => (1..=SMALL).contains(&bytes.len()),
@@ -203,7 +204,7 @@ pub(super) struct Leeway<'t> {
     pub(super) later: Vec<&'t Tree>,
     /// Files that were ever large.
     pub(super) large: HashSet<u64>,
-    /// Files whose bytes moved meanwhile.
+    /// Files in which bytes have moved meanwhile.
     pub(super) shifted: HashSet<u64>,
     /// Files that were ever [small](Tree::small): their blocks may be others.
     pub(super) uncounted: HashSet<u64>,

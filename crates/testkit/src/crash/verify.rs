@@ -24,8 +24,10 @@ const CHECK: CheckOptions = CheckOptions {
     findings_max: 20,
 };
 
-/// Checks a state as it is, as a crash of the host leaves it, and if nothing is lost, as the end of the process does: opens it and looks at it, and checks what it then closes as. `closely`:
-/// also fills the volume and empties it, to see that no block is used twice, and none lost.
+/// Checks a state that a crash of the host leaves or, if nothing is lost, the end of the process.
+/// The state is checked as it is, opened, compared, and checked again after it was closed.
+/// `closely`: the volume is also filled and emptied, which shows that no block is used twice and
+/// none is lost.
 ///
 /// # Errors
 /// What is wrong.
@@ -58,7 +60,8 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Opens a volume and looks at it; it must be as after one of these steps, as far as such an end leaves it so.
+/// Opens a volume and looks at it; it must be as after one of these steps, as far as such an end
+/// leaves it so.
 ///
 /// # Errors
 /// What is wrong.
@@ -96,8 +99,8 @@ pub(super) fn examine(
     Ok(())
 }
 
-/// Cuts the power while a state is opened and its journal brought into the trees: what is left must be as after one of its
-/// steps, too.
+/// Cuts the power while a state is opened and its journal brought into the trees: what is left must
+/// be as after one of its steps, too.
 fn reopen(state: &CrashState, seen: &Seen, bases: &Bases) -> Result<(), String> {
     let later = CACHE.map(|cache| cache + 1);
     let steps = Seen::possible(state, End::Power);
@@ -139,7 +142,7 @@ fn sound(device: &Arc<dyn BlockDevice>, when: &str) -> Result<(), String> {
     Err(format!("{when}, it is unsound: {}", findings.join(" | ")))
 }
 
-/// Takes all space there is, and looks whether anybody else had some of it.
+/// Allocates all free space, and checks that none of it belonged to another file.
 fn fill(
     mut subject: Subject,
     found: &Tree,

@@ -209,8 +209,8 @@ impl CrashStates {
         epoch.pending.iter().copied().take_while(begun)
     }
 
-    /// Applies the sectors that are kept, but for those that a later change has made durable over it:
-    /// a device does not go back.
+    /// Applies the sectors that are kept, but for those that a later change has made durable over
+    /// it: a device does not go back.
     fn apply(&self, epoch: &Epoch, at: usize, kept: &Kept, junk: bool, image: &mut Image) {
         let op = &self.history.ops[at];
         let mut keep = match kept {

@@ -1,4 +1,4 @@
-//! Damage at rest: what a test does to a device behind the back of whoever uses it.
+//! Damage at rest: a test changes a device without the knowledge of its user.
 
 use holdfast_device::{BlockDevice, Result};
 

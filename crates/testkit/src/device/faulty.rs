@@ -103,8 +103,9 @@ struct Plan {
 ///
 /// A flush that failed makes all later ones fail, as every device does, until it is healed.
 ///
-/// Each request of a batch is one call, so that a test can try a fault at every one: run once
-/// without, ask [`total`](Self::total), then plan a fault `after` each number below it.
+/// Each request of a batch is one call, so that a test can try a fault at each of them. The test
+/// runs once without a fault, reads [`total`](Self::total), then plans a fault `after` each number
+/// below.
 #[derive(Debug)]
 pub struct FaultyDevice {
     inner: Arc<dyn BlockDevice>,
@@ -218,7 +219,7 @@ fn flip(bytes: &mut [u8], bit: u64) {
 }
 
 impl BlockDevice for FaultyDevice {
-    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, room, prefetch);
+    holdfast_device::pass_on!(inner: describe, size, alignment, cache_identity, room);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         match self.strike(DeviceCall::Read) {

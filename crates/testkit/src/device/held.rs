@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 /// A device on which a chosen call does not return before the test lets it.
 ///
-/// What is held is one read or one call by one thread, every read, or every flush: a test waits
-/// until the call has begun, looks at what other threads can do meanwhile, and releases it. So it
-/// needs no times to tell who waits for whom.
+/// A test holds one read, one call of one thread, every read, or every flush. It waits until the
+/// call has begun, checks what other threads can do meanwhile, and releases the call. So no time
+/// limit is needed to see which thread waits for which.
 #[derive(Debug)]
 pub struct HeldDevice {
     inner: Arc<dyn BlockDevice>,
@@ -18,7 +18,7 @@ pub struct HeldDevice {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The thread one of whose calls is held, and how many of them pass before that.
+    /// The thread that has one call held, and how many of its calls pass before that.
     caller: Option<(ThreadId, usize)>,
     /// Does any call of it count, and not only reads?
     any: bool,
@@ -90,7 +90,8 @@ impl HeldDevice {
         state.held >= calls
     }
 
-    /// Waits until a call is held, or `is_over` says that none will be; `false`: none is, and there was time enough.
+    /// Waits until a call is held, or `is_over` says that none will be; `false`: none is, and there
+    /// was time enough.
     pub fn is_held(&self, is_over: impl Fn() -> bool, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         let mut state = self.state.lock();
@@ -154,7 +155,7 @@ impl HeldDevice {
 }
 
 impl BlockDevice for HeldDevice {
-    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, room, discard, resize, prefetch);
+    holdfast_device::pass_on!(inner: describe, size, alignment, cache_identity, room, discard, resize);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.before_read();

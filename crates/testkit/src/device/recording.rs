@@ -83,7 +83,7 @@ impl RecordingDevice {
 }
 
 impl BlockDevice for RecordingDevice {
-    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, room, read, read_batch, prefetch);
+    holdfast_device::pass_on!(inner: describe, size, alignment, cache_identity, room, read, read_batch);
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         // What the device refuses is no part of the history.

@@ -95,7 +95,7 @@ impl SlowDevice {
 }
 
 impl BlockDevice for SlowDevice {
-    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, room, prefetch);
+    holdfast_device::pass_on!(inner: describe, size, alignment, cache_identity, room);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.wait(&self.read, buf.len() as u64);

@@ -9,9 +9,9 @@ const PAGE: u64 = 4096;
 
 /// A device like a sparse image on a host that has less room than the image promises.
 ///
-/// The first write to a page takes room; when none is left, it fails with `ENOSPC`, after the
-/// pages before it were written. A discard of whole pages gives their room back. Pages written
-/// before the wrapper came count as those that were not. How much is left it says only if it is asked to.
+/// The first write to a page takes room; when none is left, it fails with `ENOSPC`, after the pages
+/// before it were written. A discard of whole pages gives their room back. Pages written before the
+/// wrapper came count as those that were not. How much is left it says only if it is asked to.
 #[derive(Debug)]
 pub struct SparseDevice {
     inner: Arc<dyn BlockDevice>,
@@ -80,7 +80,7 @@ impl SparseDevice {
 }
 
 impl BlockDevice for SparseDevice {
-    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, read, read_batch, flush, resize, prefetch);
+    holdfast_device::pass_on!(inner: describe, size, alignment, read, read_batch, flush, resize);
 
     fn room(&self) -> Option<Room> {
         let host = self.host.lock();

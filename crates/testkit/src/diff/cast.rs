@@ -1,8 +1,8 @@
-//! Who calls: the credentials of a run.
+//! The callers of a run and their credentials.
 
 use holdfast_types::{Caller, Caps};
 
-/// The callers of a run: the superuser, users who share groups, and users with single
+/// The callers of a run: the superuser, users with shared groups, and users with single
 /// capabilities, each with its own umask. A caller is a *process* too: it has its own open
 /// files, and its record locks are its own.
 #[must_use]
@@ -42,5 +42,5 @@ pub fn cast() -> Vec<Caller> {
     ]
 }
 
-/// User and group ids that operations pass: those of the cast, and one of nobody's.
+/// User and group ids that operations pass: those of the cast, and one that no caller has.
 pub(crate) const IDS: [u32; 7] = [0, 1000, 1001, 1002, 2000, 3000, 65_534];

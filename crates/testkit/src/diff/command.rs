@@ -87,17 +87,7 @@ pub struct Arguments {
 
 impl Default for Arguments {
     fn default() -> Self {
-        Self {
-            seed: 1,
-            seeds: 1,
-            steps: 100_000,
-            atime: None,
-            against: Against::Library,
-            opens: Opens::Served,
-            shrink: 30,
-            go_on: false,
-            collect: false,
-        }
+        Self::parse_from(["differential"])
     }
 }
 
@@ -226,29 +216,5 @@ pub fn main() -> ExitCode {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_read_or_named() {
-        let parse = |words: &str| {
-            Arguments::try_parse_from(
-                std::iter::once("differential").chain(words.split_whitespace()),
-            )
-        };
-        let refused = |words| parse(words).unwrap_err().to_string();
-        let given = parse("--against dir:/x --atime ignored --opens local --go-on").unwrap();
-        assert_eq!(given.against, Against::Directory("/x".into()));
-        assert_eq!(given.atime, Some(AtimeRule::Ignored));
-        assert!(given.opens == Opens::Local && given.go_on && !given.collect);
-        let (none, default) = (parse("").unwrap(), Arguments::default());
-        assert_eq!(format!("{none:?}"), format!("{default:?}"));
-        assert!(refused("--against nobody").contains("library, host or dir:PATH"));
-        assert!(refused("--seed").contains("--seed"));
-        assert!(refused("--help").contains("compares each answer"));
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct Comparer {
     step_began: Time,
     to_library: HashMap<u64, u64>,
     to_kernel: HashMap<u64, u64>,
-    /// The kernel's numbers of files whose holes differ by [`freedoms::Freedom::CopiedHoles`].
+    /// The kernel's numbers of files with holes that differ by [`freedoms::Freedom::CopiedHoles`].
     copied: HashSet<u64>,
     /// The kernel's numbers of files that were preallocated: [`freedoms::Freedom::Preallocated`].
     preallocated: HashSet<u64>,

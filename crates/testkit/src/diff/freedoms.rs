@@ -112,9 +112,9 @@ impl Freedom {
     }
 }
 
-/// Must this operation not be run at all, given what the kernel's side has at the paths it
-/// names (after following links)? The operations excused here are run on neither side. `opens_local`: the other
-/// side is a mount whose kernel opens files by itself.
+/// Must this operation be skipped, given what the kernel's side has at the paths it names (after
+/// following links)? Skipped operations are run on neither side. `opens_local`: the other side is a
+/// mount, and its kernel opens files by itself.
 pub(crate) fn skips(
     op: &Op,
     who: &Caller,
@@ -158,7 +158,7 @@ fn is_empty(view: &View) -> bool {
     view.kind == FileType::Regular && view.size == 0
 }
 
-/// Would `fs.protected_hardlinks` let `who` link this? Access by ACL is not looked at: the
+/// Would `fs.protected_hardlinks` let the caller link this? Access by ACL is not looked at: the
 /// file counts as unsafe where the mode alone does not give both rights.
 fn is_safe_source(who: &Caller, view: &View) -> bool {
     if who.uid == view.uid || who.caps.contains(Caps::FOWNER) {

@@ -33,7 +33,7 @@ impl Generator {
         }
     }
 
-    /// The next operation, and who runs it.
+    /// The next operation, and the number of its caller.
     pub fn next_op(&mut self) -> (usize, Op) {
         if let Some((path, is_dir)) = self.known.surplus(&mut self.rng) {
             return (

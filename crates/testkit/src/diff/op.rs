@@ -43,7 +43,7 @@ pub enum When {
     At(i64, u32),
 }
 
-/// Whose lock it is.
+/// The family of locks, which determines the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockFamily {
     /// The process's (here: the caller's), by fcntl(2).

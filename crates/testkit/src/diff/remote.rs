@@ -1,5 +1,5 @@
-//! A target that lives in a thread of its own: two hosts in one run each need a thread whose
-//! root they may change.
+//! A target in a thread of its own: two hosts in one run each need a thread in which they may
+//! change the root.
 
 use crate::diff::op::{Bytes, Op};
 use crate::diff::target::{Step, Target};

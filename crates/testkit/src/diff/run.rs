@@ -29,11 +29,11 @@ impl fmt::Debug for Sides {
 /// What a run is to do.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Who calls.
+    /// The callers.
     pub cast: Vec<Caller>,
     /// How access times are kept on both sides.
     pub atime: AtimeRule,
-    /// Is the other side a mount whose kernel opens files by itself?
+    /// Is the other side a mount, and does its kernel open files by itself?
     pub opens_local: bool,
     /// Seed of the operations.
     pub seed: u64,
@@ -64,7 +64,7 @@ pub struct Summary {
     pub errors: BTreeMap<String, (usize, String)>,
 }
 
-/// A recorded sequence: who did what.
+/// A recorded sequence: operations, each with the number of its caller.
 pub type Script = Vec<(usize, Op)>;
 
 /// A difference, and how it was reached.

@@ -18,12 +18,12 @@ pub struct Step {
 
 /// A file system under test: it runs operations and lets itself be looked at.
 pub trait Target {
-    /// Runs `op` on behalf of the caller with this number, and looks at the attributes of
-    /// the caller's open files in `slots` before and after it (`EBADF` for an empty slot).
+    /// Runs `op` as the caller with this number. The attributes of the caller's open files in
+    /// `slots` are read before and after it (`EBADF` for an empty slot).
     fn run(&mut self, caller: usize, op: &Op, slots: &[usize]) -> Step;
 
     /// Looks at what `path` names (or leads to), as the superuser, changing no time except
-    /// that of a symbolic link whose target is read.
+    /// that of a symbolic link when its target is read.
     ///
     /// # Errors
     /// Those of the path walk.

@@ -49,7 +49,7 @@ pub struct Times {
 /// What an object holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Nobody looked.
+    /// Not read.
     Unseen,
     /// The bytes of a file.
     Bytes(Blocks),

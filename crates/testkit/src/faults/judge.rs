@@ -56,8 +56,8 @@ pub(super) fn judge(
     one_moment(states, &places)
 }
 
-/// If an operation is there, each one that had ended before it began must be. `places`: the first and the last state
-/// that each thread's files can be in.
+/// If an operation is there, each one that had ended before it began must be. `places`: the first
+/// and the last state that each thread's files can be in.
 fn one_moment(states: &[States], places: &[(usize, usize)]) -> std::result::Result<(), String> {
     for (one, (_, last)) in places.iter().enumerate() {
         let Some(missing) = states[one].0.get(last + 1) else {

@@ -68,7 +68,8 @@ fn fault(rng: &mut Rng, after: Option<u64>) -> DeviceFault {
             millis: 1 + rng.below(20),
         },
     };
-    // What is torn or unwinds does so where it has a meaning: a read that unwinds is the caller's own.
+    // What is torn or unwinds does so where it has a meaning: a read that unwinds is the caller's
+    // own.
     let call = match effect {
         Effect::Torn { .. } => Some(Write),
         Effect::Panic if call == Some(Read) || call.is_none() => Some(Write),

@@ -1,7 +1,7 @@
 //! What the files of one thread are after each of its operations.
 //!
-//! Files are made of words, each of which says which file it was written to and by which of the thread's writes:
-//! what is read back is told apart from the bytes of any other file, and of any other time.
+//! Files are made of words. Each word names its file and the write of the thread that brought it,
+//! so that no bytes of another file or another time pass for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ impl States {
         })
     }
 
-    /// Has a file this word at a place in a later state? Blocks of files are written in place before their commit is
-    /// durable.
+    /// Has a file this word at a place in a later state? Blocks of files are written in place
+    /// before their commit is durable.
     fn comes_later(&self, at: usize, id: u32, place: usize, found: Word) -> bool {
         self.0[at + 1..].iter().any(|later| {
             let mut files = later.files.values();
@@ -99,8 +99,8 @@ impl States {
     }
 }
 
-/// Finds words of another file in one: all words of a file that are not zero have one number, and threads have numbers
-/// of their own.
+/// Finds words of another file in one: all words of a file that are not zero have one number, and
+/// threads have numbers of their own.
 pub(super) fn foreign(thread: usize, found: &Found) -> Option<String> {
     found.iter().find_map(|(name, words)| {
         let mut ids = words

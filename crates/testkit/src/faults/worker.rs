@@ -59,7 +59,7 @@ impl<'w> Worker<'w> {
         let mut errors = 0;
         for number in 1..=OPERATIONS {
             let began = self.world.tick();
-            // A device that panics does so in whoever calls it.
+            // A device that panics does so in its caller.
             let call = AssertUnwindSafe(|| self.step(number));
             let outcome = catch_unwind(call).unwrap_or(Err(Errno::EIO));
             match outcome {
@@ -73,7 +73,8 @@ impl<'w> Worker<'w> {
                     });
                     self.world.done(self.thread, self.states.len() - 1);
                 }
-                // Memory is ahead of a store that failed: a name may be gone whose removal was refused.
+                // Memory is ahead of a store that failed: a name may be gone although its removal
+                // failed.
                 Err(error) if is_allowed(error) || self.world.has_failed() => {
                     // Nothing of it happened, but for a file that was made.
                     self.files = self

@@ -48,8 +48,8 @@ impl Image {
     /// fallocate(2), as file systems with blocks of 4 KiB define it.
     ///
     /// # Errors
-    /// `EINVAL` for no bytes, for ranges to shift that are not whole blocks, for a collapse
-    /// that reaches the end, for an insert that begins at or behind it.
+    /// `EINVAL` for no bytes, and for a shift of a range that is not whole blocks. `EINVAL` for a
+    /// collapse that reaches the end, and for an insert that begins at or behind it.
     pub fn fallocate(&mut self, mode: Fallocate, offset: u64, len: u64) -> Result<()> {
         if len == 0 {
             return Err(Errno::EINVAL);

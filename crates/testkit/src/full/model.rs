@@ -12,8 +12,8 @@ pub(super) struct Thing {
     /// The bytes of a file, or a target.
     pub(super) bytes: Vec<u8>,
     pub(super) values: BTreeMap<String, Vec<u8>>,
-    /// Was it so small once that a store keeps it without pages? Of such a file it does not know which of them
-    /// were holes.
+    /// Was it so small once that a store keeps it without pages? Of such a file it does not know
+    /// which of them were holes.
     pub(super) small: bool,
     /// Was it changed, or made, since the last sync?
     pub(super) touched: bool,

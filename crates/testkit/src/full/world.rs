@@ -126,7 +126,8 @@ impl World {
         Ok(())
     }
 
-    /// An operation that may need so many blocks for pages was refused: is there as little room as that?
+    /// An operation that may need so many blocks for pages was refused: is there as little room as
+    /// that?
     pub(super) fn check_refusal(&mut self, what: &str, pages: u64) -> Result<(), String> {
         self.sync()?;
         if let Some((_, store)) = &self.volume {
@@ -290,7 +291,7 @@ impl World {
         let (fs, who) = (&self.fs, Caller::root());
         let node = self.node(name).map_err(told(name))?;
         let attributes = fs.getattr(&node);
-        // Nobody knows what it was before.
+        // Its former state is unknown.
         let mut thing = Thing {
             small: true,
             ..Thing::default()
@@ -349,7 +350,7 @@ impl World {
         Ok(())
     }
 
-    /// Everything can be removed, by an ordinary user where the directory lets him.
+    /// Removes everything, as an ordinary user where the directory permits it.
     fn empty(&mut self) -> Result<(), String> {
         self.fill(false)?;
         let names: Vec<String> = self.model.things.keys().cloned().collect();

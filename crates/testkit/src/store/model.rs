@@ -13,9 +13,9 @@ use std::sync::{Arc, OnceLock};
 
 /// The naive store: plain maps behind one lock, everything kept as the core said it.
 ///
-/// It exists to be obviously right: a tree written through one file system is loaded again by
-/// another over the same store. It refuses (`EUCLEAN`) batches that contradict what it holds, and such as leave it with
-/// attributes that do not fit names and bytes: a crash may come behind any of them.
+/// It is meant to be obviously correct: a tree written through one file system is loaded again by
+/// another over the same store. It refuses (`EUCLEAN`) batches that contradict what it holds, and
+/// batches that leave attributes which do not match names and bytes. A crash may follow any batch.
 #[derive(Debug, Default)]
 pub struct ModelStore {
     held: Mutex<Held>,

@@ -1,5 +1,5 @@
-use super::{Call, Hook, OwnedChange, Wrapped};
-use holdfast_core::store::{Behind, Change, Lsn, Operation};
+use super::{Call, Hook, Wrapped};
+use holdfast_core::store::{Change, InodeRecord, Lsn, Operation};
 use holdfast_types::{Ino, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -7,11 +7,35 @@ use std::collections::BTreeMap;
 /// A store that remembers what it was asked.
 pub type RecordingStore = Wrapped<Record>;
 
+/// What is remembered of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// Attributes of an inode.
+    Attributes(InodeRecord),
+    /// Bytes of a file.
+    Write,
+    /// The end of an inode.
+    Free(Ino),
+    /// Anything else.
+    Other,
+}
+
+impl From<&Change<'_>> for Noted {
+    fn from(change: &Change<'_>) -> Self {
+        match change {
+            Change::Attributes { inode } => Self::Attributes(inode.clone()),
+            Change::Write { .. } => Self::Write,
+            Change::Free { ino } => Self::Free(*ino),
+            _ => Self::Other,
+        }
+    }
+}
+
 /// One event of a recording, in the order of completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// A batch was accepted.
-    Batch(Vec<OwnedChange>),
+    Batch(Vec<Noted>),
     /// Everything up to a point was made durable (`None`: all of it).
     Commit(Option<Lsn>),
     /// A store that is written through did something.
@@ -53,23 +77,6 @@ impl Record {
     pub fn clear(&self) {
         *self.log() = Log::default();
     }
-
-    /// Applies the first `batches` batches to another store: the state a crash may leave.
-    ///
-    /// # Errors
-    /// What that store answers.
-    pub fn replay(&self, batches: usize, into: &dyn Behind) -> Result<()> {
-        let log = self.log();
-        let recorded = log.events.iter().filter_map(|event| match event {
-            Recorded::Batch(batch) => Some(batch),
-            Recorded::Commit(_) | Recorded::Performed | Recorded::Synced(_) => None,
-        });
-        for batch in recorded.take(batches) {
-            let batch: Vec<Change<'_>> = batch.iter().map(OwnedChange::borrowed).collect();
-            into.change(&batch)?;
-        }
-        Ok(())
-    }
 }
 
 impl Hook for Record {
@@ -79,7 +86,7 @@ impl Hook for Record {
     }
 
     fn applied(&self, batch: &[Change<'_>]) {
-        let batch = batch.iter().map(OwnedChange::from).collect();
+        let batch = batch.iter().map(Noted::from).collect();
         self.log().events.push(Recorded::Batch(batch));
     }
 

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 /// Cookies begin here, and are dealt anew with each reading: that is all that they promise.
 const FIRST_COOKIE: u64 = 3;
 
-/// A store that others change: a test does, below the file system over it. It deals numbers, and holds what it told for a
-/// time, by a clock that the test moves.
+/// A store that others change: a test does, below the file system over it. It deals numbers, and
+/// holds what it told for a time, by a clock that the test moves.
 #[derive(Debug)]
 pub struct SharedStore {
     held: Mutex<SharedState>,
@@ -91,7 +91,7 @@ impl SharedStore {
     }
 
     fn tell(&self, what: impl FnOnce(&dyn Changes)) {
-        let Coherence::Told { .. } = self.coherence else {
+        let Coherence::Notified { .. } = self.coherence else {
             return;
         };
         if let Some(above) = self.above.0.get().and_then(Weak::upgrade) {
@@ -349,7 +349,7 @@ impl Shared for SharedStore {
     }
 
     fn hears_of(&self, record: &InodeRecord, _since: Instant) -> bool {
-        matches!(self.coherence, Coherence::Told { .. }) && !self.is_deaf_to(record.ino)
+        matches!(self.coherence, Coherence::Notified { .. }) && !self.is_deaf_to(record.ino)
     }
 
     fn is_settled(&self, _record: &InodeRecord, _at: Instant) -> bool {

@@ -68,7 +68,7 @@ fn setattr(worker: &mut Worker<'_>) -> Result<()> {
         1 => Some(SetTime::Now),
         _ => Some(SetTime::At(Time::new(rng.below(1 << 31) as i64, 0))),
     };
-    // Directories stay open to all, or soon nobody but root would come anywhere.
+    // Directories stay open to all: else soon only root could search any of them.
     let open = if node.kind().is_dir() { 0o777 } else { 0o600 };
     let set = SetAttr {
         perm: rng.one_in(2).then(|| rng.below(0o10000) as u16 | open),

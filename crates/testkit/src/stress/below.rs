@@ -124,9 +124,9 @@ impl Below {
         }
     }
 
-    /// Nothing but the root may be in a store without files, and `most` pages at most. (A volume shows its space when it is
-    /// opened again. The model's promises for pages behind the end of a file are not given back if
-    /// the file was evicted meanwhile: the core loads no such pages.)
+    /// Nothing but the root may be in a store without files, and `most` pages at most. (A volume
+    /// shows its space when it is opened again. The model's promises for pages behind the end of a
+    /// file are not given back if the file was evicted meanwhile: the core loads no such pages.)
     ///
     /// # Errors
     /// What is there.

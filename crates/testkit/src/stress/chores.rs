@@ -43,7 +43,7 @@ fn walk(world: &World, number: usize, rng: &mut Rng) {
     }
 }
 
-/// What a visitor does who may do anything.
+/// The operations of a visitor with all rights.
 fn visit(world: &World, node: &holdfast_core::Node, rng: &mut Rng) -> Result<Visit> {
     let fs = &world.fs;
     let attr = fs.getattr(node);

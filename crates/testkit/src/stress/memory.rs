@@ -5,13 +5,13 @@ use super::sys::{self, Live};
 use holdfast_sync::epoch;
 use std::fs;
 
-/// By how many bytes, and blocks, more may be alive when nothing lives than before the first file system:
-/// the places that threads have in lists of the process, which are kept for the next threads.
+/// How many more bytes, and blocks, than before the first file system may be allocated when none
+/// exists. Threads have entries in lists of the process, which are kept for later threads.
 const BYTES_MAX: i64 = 256 * 1024;
 const BLOCKS_MAX: i64 = 256;
 
-/// Values that may wait for a grace period although nobody works: a thread that still lives keeps
-/// some until it retires more.
+/// Values that may wait for a grace period although no thread works: a thread that still lives
+/// keeps some until it retires more.
 const PENDING_MAX: u64 = 256;
 
 /// What was alive before the first file system, and at most when none was left.
@@ -69,8 +69,8 @@ impl Memory {
         }
     }
 
-    /// What more than at first was alive at most when nothing lived, and the most that was resident,
-    /// in KiB.
+    /// What more than at first was alive at most when nothing lived, and the most that was
+    /// resident, in KiB.
     pub(super) fn most(&self) -> (Live, u64) {
         (self.most, self.resident)
     }

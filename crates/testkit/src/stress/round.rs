@@ -22,7 +22,7 @@ pub(super) struct Round {
     by_force: bool,
 }
 
-/// One whose threads have stopped, with what they hold.
+/// A round after its threads have stopped, with what they hold.
 pub(super) struct Ending {
     world: Arc<World>,
     hands: Vec<Hands>,
@@ -148,7 +148,7 @@ impl Ending {
                 return world.below.nothing_taken("revoked", VALUES_PAGES);
             }
             world.below.consistent()?;
-            // Whoever comes next finds what was there.
+            // The next round finds what was there.
             FileSystem::new(world.below.store(), Options::default())
                 .map_err(|error| format!("the next one: {error:?}"))?
         } else {

@@ -32,7 +32,7 @@ fn list(fs: &FileSystem, who: &Caller, dir: &Node) -> Result<Vec<Vec<u8>>> {
 /// Looks at everything.
 ///
 /// # Errors
-/// Where that fails: nobody else is at work.
+/// If a call fails: no other thread is at work.
 pub(super) fn survey(fs: &FileSystem) -> std::result::Result<Survey, String> {
     let (who, mut seen) = (Caller::root(), Survey::new());
     let mut open = vec![(Vec::new(), fs.root())];
@@ -149,7 +149,7 @@ fn names(seen: &Seen) -> String {
 /// Removes everything, and the root's extended attributes.
 ///
 /// # Errors
-/// Where that fails: nobody else is at work.
+/// If a call fails: no other thread is at work.
 pub(super) fn remove_all(fs: &FileSystem) -> std::result::Result<(), String> {
     let (who, root) = (Caller::root(), fs.root());
     let strip = || -> Result<()> {

@@ -1,7 +1,7 @@
 //! An allocator that counts what is alive, round another one.
 //!
-//! What the process holds from its allocator tells whether something leaks; what is resident does not,
-//! because allocators keep what they once had.
+//! What the process holds from its allocator tells whether something leaks; what is resident does
+//! not, because allocators keep what they once had.
 #![expect(unsafe_code, reason = "a global allocator")]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 const PLACES: usize = 64;
 const NONE: usize = usize::MAX;
 
-/// What was allocated by the threads of this place, less what they freed: negative where blocks
-/// are freed by others than those who made them.
+/// What the threads of this slot allocated, less what they freed. Negative if they free blocks of
+/// other threads.
 #[repr(align(128))]
 struct Place {
     bytes: AtomicI64,
@@ -58,11 +58,11 @@ pub struct Live {
     pub blocks: i64,
 }
 
-/// What is alive; `None` if [`Counting`] is not the process's allocator. A sum over threads: exact
-/// only while nobody allocates.
+/// What is allocated; `None` if [`Counting`] is not the process's allocator. A sum over threads:
+/// exact only while no thread allocates.
 #[must_use]
 pub fn live() -> Option<Live> {
-    // Whoever has come so far has allocated something.
+    // A caller of this function has allocated before.
     (DEALT.load(Relaxed) > 0).then(|| {
         COUNTS.iter().fold(Live::default(), |sum, place| Live {
             bytes: sum.bytes + place.bytes.load(Relaxed),
@@ -133,7 +133,8 @@ mod tests {
         let freeing = std::thread::spawn(move || {
             let block = std::ptr::with_exposed_provenance_mut(address);
             let layout = Layout::from_size_align(3000, 8).unwrap();
-            // SAFETY: made above, with this size now, and used by nobody else.
+            // SAFETY: `block` was allocated above and has this size now; no other reference to it
+            // exists.
             unsafe { Counting(System).dealloc(block, layout) };
         });
         freeing.join().unwrap();

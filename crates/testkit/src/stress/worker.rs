@@ -9,7 +9,7 @@ use holdfast_types::{Caller, Caps, Errno, Result};
 
 /// An ordinary user.
 const USER: u32 = 1000;
-/// His group.
+/// The group of that user.
 const GROUP: u32 = 1000;
 
 /// One thread, and what it holds.
@@ -30,7 +30,7 @@ pub(super) type Row = (&'static str, u64, Operation);
 
 const ALL: [&[Row]; 4] = [names::ROWS, content::ROWS, attributes::ROWS, locks::ROWS];
 
-/// The owner of the POSIX locks of a thread: nobody else's number.
+/// The owner of the POSIX locks of a thread: a number of its own.
 pub(super) fn owner(number: usize) -> LockOwner {
     LockOwner(1 << 62 | number as u64)
 }
@@ -73,7 +73,7 @@ impl<'w> Worker<'w> {
         std::mem::take(&mut self.hands)
     }
 
-    /// On whose behalf the next operation is: mostly one who may do anything.
+    /// The caller of the next operation: mostly one with all rights.
     pub(super) fn who(&mut self) -> Caller {
         match self.rng.below(8) {
             0 => self.callers[1].clone(),

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 /// No thread may be in one operation for so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One file system, and those who work on it.
+/// One file system, and the threads that work on it.
 pub(super) struct World {
     pub(super) fs: FileSystem,
     pub(super) below: Below,
     /// Distinguishes this round's content from that of others; not 0.
     pub(super) round: u16,
-    /// Waits for locks, for those who cancel some.
+    /// Waits for locks, which other threads may cancel.
     pub(super) waits: Mutex<Vec<Cancel>>,
     stopped: AtomicBool,
     trouble: Mutex<Option<String>>,

@@ -26,8 +26,8 @@ const NOT_THROUGH: &[(&str, &str)] = &[(
     "the times of such a store are its own, and it does not hear of reads",
 )];
 
-/// Cases that need extended attributes or ACLs: a file system that has none (`HOLDFAST_CONFORMANCE_NOXATTR` is set)
-/// fails exactly these.
+/// Cases that need extended attributes or ACLs: a file system that has none
+/// (`HOLDFAST_CONFORMANCE_NOXATTR` is set) fails exactly these.
 const NEED_ATTRIBUTES: [&str; 3] = [
     "an_acl_lets_a_named_user_in_up_to_the_mask",
     "a_default_acl_is_inherited_instead_of_the_umask",

@@ -1,4 +1,5 @@
-//! The crash test in its short form: all single steps, every 119th pair of them, and some random sequences.
+//! The crash test in its short form: all single steps, every 119th pair of them, and some random
+//! sequences.
 
 use holdfast_testkit::crash::{Settings, run};
 use holdfast_testkit::{effort, seed};

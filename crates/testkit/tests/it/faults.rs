@@ -1,5 +1,6 @@
-//! A device that fails, under a volume: at each call of a sequence ([`holdfast_testkit::crash::faults`]), and beside
-//! several threads ([`holdfast_testkit::faults`]).
+//! A device that fails, under a volume: at each call of a sequence
+//! ([`holdfast_testkit::crash::faults`]), and beside several threads
+//! ([`holdfast_testkit::faults`]).
 
 use holdfast_testkit::crash::faults;
 use holdfast_testkit::faults::{Settings, run};

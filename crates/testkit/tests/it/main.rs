@@ -9,7 +9,6 @@ mod full;
 mod mangled;
 mod mounted;
 mod partial;
-mod passing_by;
 mod prefetch;
 mod reading_once;
 mod relief;

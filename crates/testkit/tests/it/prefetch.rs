@@ -163,7 +163,8 @@ fn in_little_memory_it_goes_over_all_names_and_keeps_few_inodes() {
     assert_eq!(passed, 20_000);
 }
 
-/// Makes and removes names of its own, and removes the odd ones that were there, until it has done all it wants.
+/// Makes and removes names of its own, and removes the odd ones that were there, until it has done
+/// all it wants.
 fn write(fs: &FileSystem, dir: &Node, writer: usize, seed: u64) {
     let (who, mut rng) = (Caller::root(), Rng::new(seed + writer as u64));
     let mut own = BTreeSet::new();
@@ -184,7 +185,8 @@ fn write(fs: &FileSystem, dir: &Node, writer: usize, seed: u64) {
     }
 }
 
-/// D6: names that are there all the time are gone over once and in order, whatever three writers do beside.
+/// D6: names that are there all the time are gone over once and in order, whatever three writers do
+/// beside.
 #[test]
 fn a_cursor_neither_skips_nor_repeats_names_that_stay() {
     for seed in 0..10 {

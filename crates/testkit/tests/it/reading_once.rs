@@ -1,16 +1,16 @@
-//! Reads by those that keep what they read (`read_once`): what they are given is what any read gives, and small files that
-//! nothing else uses stay out of memory. Over a store that can bring everything back.
+//! Reads by those that keep what they read (`read_once`): what they are given is what any read
+//! gives, and small files that nothing else uses stay out of memory. Over a store that can bring
+//! everything back.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use holdfast_core::store::Store;
-use holdfast_core::types::{Caller, Errno, OpenFlags, Result, SetAttr};
+use holdfast_core::types::{Caller, Errno, OpenFlags};
 use holdfast_core::{FileSystem, OpenFile, Options};
-use holdfast_testkit::store::{Call, Hook, ModelStore, Wrapped};
+use holdfast_testkit::store::ModelStore;
 
 /// The largest that is read past memory, and the lengths around it.
 const SMALL: usize = 256 << 10;
@@ -195,56 +195,4 @@ fn beside_writers_and_those_that_forget_each_read_is_of_one_moment() {
             reads.fetch_add(1, Relaxed);
         }
     });
-}
-
-thread_local! {
-    /// Do this thread's reads of content take their time?
-    static IS_SLOW: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Has slow threads wait before they read content; the others go on meanwhile.
-struct SlowReaders;
-
-impl Hook for SlowReaders {
-    fn before(&self, call: Call) -> Result<()> {
-        if call == Call::ReadData && IS_SLOW.get() {
-            thread::sleep(Duration::from_millis(30));
-        }
-        Ok(())
-    }
-}
-
-/// A file is as long as it was, or as short as it is, for a read that waits for the store while the file is cut.
-#[test]
-fn beside_a_cut_nothing_reads_as_a_hole() {
-    const LEN: usize = 3000;
-    let world = World::over(Wrapped::new(Arc::new(ModelStore::new()), SlowReaders));
-    let file = world.file("f", LEN, false);
-    for round in 0..20 {
-        world.fs.write(&world.caller, &file, 0, &[1; LEN]).unwrap();
-        world.fs.drop_caches().unwrap();
-        thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                IS_SLOW.set(true);
-                let mut buf = [0; LEN];
-                let read = world.fs.read_once(&file, 0, &mut buf).unwrap();
-                assert!(
-                    buf[..read].iter().all(|byte| *byte != 0),
-                    "round {round}: {read} bytes, a hole among them"
-                );
-                read
-            });
-            thread::sleep(Duration::from_millis(5));
-            let cut = SetAttr {
-                size: Some(1),
-                ..SetAttr::default()
-            };
-            world
-                .fs
-                .setattr(&world.caller, file.node(), &cut, None)
-                .unwrap();
-            let read = reader.join().unwrap();
-            assert!(read == LEN || read == 1, "round {round}: {read} bytes");
-        });
-    }
 }

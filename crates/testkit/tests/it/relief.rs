@@ -7,8 +7,8 @@ use holdfast_testkit::memory::within;
 use holdfast_testkit::store::{
     Call, Fault, Faults, FaultyStore, ModelStore, Record, RecordingStore,
 };
-use holdfast_types::{Caller, Errno, Ino, OpenFlags, Whence};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use holdfast_types::{Caller, Errno, Ino, OpenFlags};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -88,40 +88,6 @@ fn content_stays_within_its_limit_and_comes_back() {
 }
 
 #[test]
-fn holes_are_holes_though_pages_are_away() {
-    let fs = limited(Arc::new(ModelStore::new()), 0);
-    let who = Caller::root();
-    let file = create(&fs, "f");
-    for number in [3, 4, 900] {
-        fs.write(&who, &file, number * PAGE, &page(1, number))
-            .unwrap();
-    }
-    assert_eq!(fs.stats().pages, 0);
-    assert_eq!(fs.getattr(file.node()).blocks, 3 * 8);
-    let seek = |offset, whence| fs.seek(&file, offset, whence);
-    assert_eq!(seek(0, Whence::Data), Ok(3 * PAGE));
-    assert_eq!(seek(3 * PAGE, Whence::Hole), Ok(5 * PAGE));
-    assert_eq!(seek(5 * PAGE, Whence::Data), Ok(900 * PAGE));
-    assert_eq!(seek(900 * PAGE, Whence::Hole), Ok(901 * PAGE));
-    assert_reads(&fs, &file, 100 * PAGE, &[0; 10_000]);
-    // The end within an absent page: what was behind it must not come back.
-    fs.setattr(&who, file.node(), &size(900 * PAGE + 10), None)
-        .unwrap();
-    fs.setattr(&who, file.node(), &size(901 * PAGE), None)
-        .unwrap();
-    let mut expected = vec![0; PAGE as usize];
-    expected[..10].copy_from_slice(&page(1, 900)[..10]);
-    assert_reads(&fs, &file, 900 * PAGE, &expected);
-}
-
-fn size(size: u64) -> holdfast_types::SetAttr {
-    holdfast_types::SetAttr {
-        size: Some(size),
-        ..Default::default()
-    }
-}
-
-#[test]
 fn a_read_asks_for_little_and_one_in_order_for_more() {
     let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
     let fs = limited(store.clone(), 64 * MIB);
@@ -182,64 +148,6 @@ fn bytes_that_cannot_be_read_are_an_error_and_nothing_is_lost() {
             assert_reads(&fs, &file, number * PAGE, &page(1, number));
         }
     }
-}
-
-#[test]
-fn readers_and_writers_see_what_was_written_while_pages_come_and_go() {
-    const PAGES: u64 = 300;
-    let fs = limited(Arc::new(ModelStore::new()), 300 * KIB);
-    let files: Vec<OpenFile> = (0..3).map(|file| create(&fs, &format!("{file}"))).collect();
-    let who = Caller::root();
-    for file in &files {
-        for number in 0..PAGES {
-            fs.write(&who, file, number * PAGE, &[1; PAGE as usize])
-                .unwrap();
-        }
-    }
-    let done = AtomicBool::new(false);
-    let newest = AtomicU64::new(1);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            for round in 2..60_u64 {
-                for number in 0..PAGES {
-                    let byte = round as u8;
-                    for file in &files {
-                        fs.write(&who, file, number * PAGE, &[byte; PAGE as usize])
-                            .unwrap();
-                    }
-                }
-                newest.store(round, Ordering::Release);
-            }
-            done.store(true, Ordering::Release);
-        });
-        for reader in 0..2_u64 {
-            let (fs, files, done, newest) = (&fs, &files, &done, &newest);
-            scope.spawn(move || {
-                let mut step = reader;
-                while !done.load(Ordering::Acquire) {
-                    step = step.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    let number = (step >> 33) % PAGES;
-                    let oldest = newest.load(Ordering::Acquire) as u8;
-                    let mut buf = [0; PAGE as usize];
-                    let file = &files[(step >> 20) as usize % files.len()];
-                    fs.read(file, number * PAGE, &mut buf).unwrap();
-                    assert!(buf.iter().all(|byte| *byte == buf[0]), "torn");
-                    // The round under way may have come to this page.
-                    let newest = newest.load(Ordering::Acquire) as u8 + 1;
-                    assert!(
-                        (oldest..=newest).contains(&buf[0]),
-                        "{} is not in {oldest}..={newest}",
-                        buf[0]
-                    );
-                }
-            });
-        }
-        scope.spawn(|| {
-            while !done.load(Ordering::Acquire) {
-                fs.drop_caches().unwrap();
-            }
-        });
-    });
 }
 
 #[test]

@@ -89,8 +89,8 @@ impl Tree {
         }
     }
 
-    /// How many of 1,000 uses of the working set find it in memory, beside a walk in which each file is looked at `uses` times, if there
-    /// is one use for `pace` files.
+    /// How many of 1,000 uses of the working set find it in memory, beside a walk that looks at
+    /// each file `uses` times. There is one use for `pace` files of the walk.
     fn hits(&self, memory: u64, pace: u64, uses: u64) -> u64 {
         let store = Wrapped::new(Arc::clone(&self.store) as Arc<dyn Store>, Loads::default());
         let fs = within(store.clone(), Options::default(), Some(memory)).unwrap();
@@ -140,8 +140,8 @@ impl Tree {
     }
 }
 
-/// From one working set of this size to another one, each read six times, beside as many files that are used once. The uses of the second one
-/// count: of 1,000 833 can find it in memory.
+/// From one working set of this size to another one, each read six times, beside as many files that
+/// are used once. The uses of the second one count: of 1,000 833 can find it in memory.
 fn shift(size: u64) -> impl Iterator<Item = (u64, bool)> {
     let uses = (0..12).flat_map(move |read| (0..size).map(move |file| (read / 6, file)));
     uses.zip(2 * size..)
@@ -214,8 +214,9 @@ fn content_that_is_used_stays_beside_a_walk_over_ten_times_as_much_as_fits() {
 const LARGE: u64 = 256;
 const PAGE: u64 = 4096;
 
-/// How many of 1,000 uses of single pages of a large file find them in memory, beside others that are read from the start to the end, ten times as
-/// much as fits, in pieces of `piece` bytes: one use for `pace` pages.
+/// How many of 1,000 uses of single pages of a large file find them in memory. Beside them, files
+/// of ten times what fits are read from start to end, in pieces of `piece` bytes. There is one use
+/// for `pace` pages of these.
 fn page_hits(pace: u64, piece: usize) -> u64 {
     let store = Arc::new(ModelStore::new());
     let (who, others) = (Caller::root(), 80);

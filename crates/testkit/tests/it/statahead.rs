@@ -1,5 +1,5 @@
-//! Stat-ahead: inodes that come along with one that is asked for. What it saves, that it never changes what a caller sees, and
-//! that it ends where it is of no use.
+//! Stat-ahead: inodes that come along with one that is asked for. What it saves, that it never
+//! changes what a caller sees, and that it ends where it is of no use.
 
 use holdfast_core::{FileSystem, Node, Options, Stats};
 use holdfast_testkit::memory::within;
@@ -89,28 +89,6 @@ fn a_plain_listing_asks_for_no_inode() {
 }
 
 #[test]
-fn a_listing_and_a_look_at_each_file_takes_few_calls_and_brings_nothing_in_vain() {
-    let files = 20_000;
-    let store = RecordingStore::new(filled(files), Default::default());
-    for whole in [true, false] {
-        let fs = within(store.clone(), options(whole, true), Some(u64::MAX)).unwrap();
-        let dir = dir_of(&fs);
-        let names = list(&fs, &dir);
-        store.hook().clear();
-        for (number, listed) in names.iter().enumerate() {
-            assert_eq!(*listed, name(number));
-            stat(&fs, &dir, listed).unwrap();
-        }
-        let stats = fs.stats();
-        // Windows of 8 to 4,096, and of 8,192 then.
-        assert_eq!(store.hook().count(Call::LoadInodes), 12, "whole: {whole}");
-        assert_eq!(store.hook().count(Call::LookUp), 0, "whole: {whole}");
-        assert_eq!(stats.statahead_issued, files as u64 - 12);
-        assert_eq!(unmet(stats), 0);
-    }
-}
-
-#[test]
 fn what_is_renamed_or_removed_in_the_order_of_a_listing_comes_in_few_calls() {
     let files = 20_000;
     for whole in [true, false] {
@@ -182,39 +160,6 @@ fn what_is_asked_for_in_the_order_of_numbers_or_names_comes_in_few_calls() {
         let calls = store.hook().count(Call::LoadInodes) + store.hook().count(Call::LookUp);
         assert!(calls < 32, "{calls} calls, by name: {by_name}");
         assert_eq!(unmet(fs.stats()), 0);
-    }
-}
-
-/// D3.
-#[test]
-fn a_wrong_guess_ends_within_eight_loads_and_brings_at_most_128_in_vain() {
-    let store = filled(FILES);
-    let orders = [
-        ("random", mixed(FILES)),
-        ("reverse", (0..FILES).rev().collect()),
-        ("every tenth", (0..FILES).step_by(10).collect()),
-    ];
-    for (title, order) in orders {
-        for (whole, listed) in [(true, true), (true, false), (false, true), (false, false)] {
-            let fs = within(store.clone(), options(whole, true), Some(u64::MAX)).unwrap();
-            let dir = dir_of(&fs);
-            if listed {
-                let names = list(&fs, &dir);
-                stat(&fs, &dir, &names[0]).unwrap();
-                assert_eq!(fs.stats().statahead_issued, 8);
-            }
-            let mut after_eight = 0;
-            for (at, number) in order.iter().enumerate() {
-                stat(&fs, &dir, &name(*number)).unwrap();
-                if at == 8 {
-                    after_eight = fs.stats().statahead_issued;
-                }
-            }
-            let issued = fs.stats().statahead_issued;
-            let at = format!("{title}, whole: {whole}, listed: {listed}");
-            assert!(issued <= 128, "{at}: {issued} came");
-            assert_eq!(issued, after_eight, "{at}: more came after eight loads");
-        }
     }
 }
 

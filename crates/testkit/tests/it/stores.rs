@@ -9,9 +9,7 @@ use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::effort;
 use holdfast_testkit::fsx;
 use holdfast_testkit::memory::{partial, within};
-use holdfast_testkit::store::{
-    Call, Fault, Faults, FaultyStore, Hook, ModelStore, Record, Recorded, RecordingStore, Wrapped,
-};
+use holdfast_testkit::store::{Call, Fault, Faults, FaultyStore, Hook, ModelStore, Wrapped};
 use holdfast_types::{Caller, Errno, Ino, OpenFlags, Result};
 use std::sync::Arc;
 
@@ -73,8 +71,8 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
 
 #[test]
 fn fsx_finds_nothing_over_a_store_either() {
-    // With content that stays in memory, goes at once, and goes in part; in a file that is brought as
-    // a whole, and in one that is not.
+    // With content that stays in memory, goes at once, and goes in part; in a file that is brought
+    // as a whole, and in one that is not.
     for (memory, most) in [
         (None, 256 << 10),
         (Some(0), 256 << 10),
@@ -124,37 +122,14 @@ fn fsx_finds_nothing_beside_readers_either() {
 }
 
 #[test]
-fn a_store_that_fails_once_stops_all_further_changes() {
-    let store: Arc<FaultyStore> = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
-    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
-    let (who, root) = (Caller::root(), fs.root());
-    fs.mkdir(&who, &root, b"before", 0o755).unwrap();
-    let call = Some(Call::Apply);
-    store.hook().plan(Fault {
-        call,
-        after: 0,
-        times: Some(1),
-        error: Errno::EIO,
-    });
-    assert_eq!(
-        fs.mkdir(&who, &root, b"during", 0o755).map(drop),
-        Err(Errno::EIO)
-    );
-    assert_eq!(
-        fs.mkdir(&who, &root, b"after", 0o755).map(drop),
-        Err(Errno::EROFS)
-    );
-    assert!(fs.lookup(&who, &root, b"before").is_ok());
-}
-
-#[test]
 fn no_space_in_the_store_is_no_space_in_the_file_system() {
     let store = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
     let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
     let (who, root) = (Caller::root(), fs.root());
     let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE;
     let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
-    // A write that is refused at once asks a second time, with what is reserved for changes in place.
+    // A write that is refused at once asks a second time, with what is reserved for changes in
+    // place.
     store.hook().plan(Fault {
         call: Some(Call::Reserve),
         after: 0,
@@ -164,32 +139,6 @@ fn no_space_in_the_store_is_no_space_in_the_file_system() {
     assert_eq!(fs.write(&who, &file, 0, b"x"), Err(Errno::ENOSPC));
     assert_eq!(fs.getattr(file.node()).size, 0);
     assert_eq!(fs.write(&who, &file, 0, b"x"), Ok(1));
-}
-
-#[test]
-fn every_prefix_of_a_recording_is_a_tree_without_contradictions() {
-    let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
-    let fs = FileSystem::new(store.clone(), options(AtimeRule::Strict)).unwrap();
-    let plan = plan(4, 2000);
-    let sides = Sides {
-        kernel: Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
-        library: Box::new(LibraryTarget::over(fs, &plan.cast)),
-    };
-    if let Err(failure) = generated(sides, &plan) {
-        panic!("{failure}");
-    }
-    let is_batch = |event: &&Recorded| matches!(event, Recorded::Batch(_));
-    let batches = store.hook().events().iter().filter(is_batch).count();
-    assert_eq!(store.hook().count(Call::Apply), batches as u64);
-    for prefix in (1..=batches).step_by(97) {
-        let replayed = ModelStore::new();
-        store.hook().replay(prefix, &replayed).unwrap();
-        assert_eq!(
-            replayed.contradictions(),
-            [""; 0],
-            "after {prefix} of {batches} batches"
-        );
-    }
 }
 
 #[test]

@@ -1,26 +1,26 @@
-//! The bitmaps on disk against who has which blocks.
+//! Compares the bitmaps on disk with the blocks that are referenced.
 
 use std::sync::Arc;
 
 use holdfast_device::{BlockDevice, ReadRequest};
 
-use super::blocks::Claims;
+use super::blocks::Blocks;
 use super::finding::Finding;
 use super::sink::Sink;
 use crate::BLOCK;
 use crate::space::{Layout, Seal, recorded};
 use crate::superblock::Superblock;
 
-/// Groups whose bitmaps are read at once.
+/// The number of bitmaps read at once.
 const GROUPS: u64 = 256;
 /// A group's two slots.
 type Pair = Box<[u8; 2 * BLOCK]>;
 
-/// Reads all bitmaps, and says where they and the claims differ.
+/// Reads all bitmaps, and reports the differences from the claims.
 pub(super) fn check(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
-    claims: &Claims,
+    references: &Blocks,
     sink: &Sink,
 ) {
     let layout = superblock.layout();
@@ -45,8 +45,9 @@ pub(super) fn check(
             ) {
                 Ok(recorded) => {
                     seal.fingerprint ^= recorded.print;
-                    suspects += u64::from(recorded.suspect.is_some());
-                    seal.free += compare(&layout, group, recorded.words.as_deref(), claims, sink);
+                    suspects += u64::from(recorded.is_suspect());
+                    seal.free +=
+                        compare(&layout, group, recorded.words.as_deref(), references, sink);
                 }
                 Err(slots) => {
                     sink.put(Finding::Bitmap { group, slots });
@@ -60,7 +61,7 @@ pub(super) fn check(
     }
 }
 
-/// The slots of some groups, as far as they can be read.
+/// The slots of some groups; `None` if unreadable.
 fn read(
     device: &Arc<dyn BlockDevice>,
     layout: &Layout,
@@ -87,12 +88,12 @@ fn read(
         .collect()
 }
 
-/// Compares one group; returns how many blocks its bitmap calls free.
+/// Compares one group; returns the number of free blocks in its bitmap.
 fn compare(
     layout: &Layout,
     group: u64,
     words: Option<&[u64]>,
-    claims: &Claims,
+    references: &Blocks,
     sink: &Sink,
 ) -> u64 {
     let extent = layout.group(group);
@@ -109,7 +110,7 @@ fn compare(
         let is_used =
             words.is_some_and(|words| words[(index / 64) as usize] >> (index % 64) & 1 != 0);
         free += u64::from(!is_used);
-        if is_used == claims.has(block) {
+        if is_used == references.has(block) {
             end_run(&mut run);
             continue;
         }

@@ -1,4 +1,4 @@
-//! Who has which blocks: one bit for each block of the volume.
+//! Sets of blocks, such as the referenced ones: one bit for each block of the volume.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,58 +6,92 @@ use super::finding::{Finding, Owner};
 use super::sink::Sink;
 use crate::space::{Extent, Layout};
 
-/// The blocks that somebody has.
+/// A set of blocks of the groups.
 #[derive(Debug)]
-pub(super) struct Claims {
+pub(crate) struct Blocks {
     layout: Layout,
     words: Vec<AtomicU64>,
 }
 
-impl Claims {
-    pub(super) fn new(layout: Layout) -> Self {
+impl Clone for Blocks {
+    fn clone(&self) -> Self {
+        let words = self.words.iter();
+        let words = words.map(|word| AtomicU64::new(word.load(Ordering::Relaxed)));
+        Self {
+            layout: self.layout,
+            words: words.collect(),
+        }
+    }
+}
+
+impl Blocks {
+    pub(crate) fn new(layout: Layout) -> Self {
         let words = layout.end.saturating_sub(layout.start).div_ceil(64);
         let words = (0..words).map(|_| AtomicU64::new(0)).collect();
         Self { layout, words }
     }
 
-    /// Somebody has these blocks; false if he cannot have them.
-    pub(super) fn claim(&self, extent: Extent, owner: Owner, sink: &Sink) {
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Claims these blocks for `owner`. Reports blocks outside all groups, and the first one
+    /// claimed before.
+    pub(super) fn reference(&self, extent: Extent, owner: Owner, sink: &Sink) {
+        let (start, length) = (extent.start, extent.length);
         if !self.layout.holds(extent) {
             sink.put(Finding::Outside {
-                start: extent.start,
-                length: extent.length,
+                start,
+                length,
                 owner,
             });
-            return;
-        }
-        let first = extent.start - self.layout.start;
-        let end = first + extent.length;
-        let mut shared = None;
-        let mut at = first;
-        while at < end {
-            let (word, bit) = (at / 64, at % 64);
-            let count = (64 - bit).min(end - at);
-            let mask = (u64::MAX >> (64 - count)) << bit;
-            // Relaxed: the bits stand for themselves, and are summed up behind a join.
-            let before = self.words[word as usize].fetch_or(mask, Ordering::Relaxed) & mask;
-            if before != 0 && shared.is_none() {
-                shared = Some(self.layout.start + word * 64 + u64::from(before.trailing_zeros()));
-            }
-            at += count;
-        }
-        if let Some(block) = shared {
+        } else if let Some(block) = self.insert(extent) {
             sink.put(Finding::Shared { block, owner });
         }
     }
 
-    /// Has somebody this block of the groups?
-    pub(super) fn has(&self, block: u64) -> bool {
+    /// Adds blocks, unless they are outside all groups. Returns the first that was there before.
+    pub(crate) fn insert(&self, extent: Extent) -> Option<u64> {
+        if !self.layout.holds(extent) {
+            return None;
+        }
+        let mut at = extent.start - self.layout.start;
+        let end = at + extent.length;
+        let mut first = None;
+        while at < end {
+            let (word, bit) = (at / 64, at % 64);
+            let count = (64 - bit).min(end - at);
+            let mask = (u64::MAX >> (64 - count)) << bit;
+            // Relaxed: the bits are independent, and counted after a join.
+            let before = self.words[word as usize].fetch_or(mask, Ordering::Relaxed) & mask;
+            if before != 0 && first.is_none() {
+                first = Some(self.layout.start + word * 64 + u64::from(before.trailing_zeros()));
+            }
+            at += count;
+        }
+        first
+    }
+
+    /// Removes a block.
+    #[cfg(test)]
+    pub(crate) fn remove(&self, block: u64) {
+        let at = block - self.layout.start;
+        self.words[(at / 64) as usize].fetch_and(!(1 << (at % 64)), Ordering::Relaxed);
+    }
+
+    /// Is this block in the set?
+    pub(crate) fn has(&self, block: u64) -> bool {
         let at = block.saturating_sub(self.layout.start);
         let word = self.words.get((at / 64) as usize);
         word.is_some_and(|word| word.load(Ordering::Relaxed) >> (at % 64) & 1 != 0)
     }
 
-    /// How many blocks somebody has.
+    /// Is one of these blocks in the set? False outside the groups.
+    pub(crate) fn overlaps(&self, extent: Extent) -> bool {
+        self.layout.holds(extent) && (extent.start..extent.end()).any(|block| self.has(block))
+    }
+
+    /// The number of blocks.
     pub(super) fn count(&self) -> u64 {
         let words = self.words.iter();
         words
@@ -82,15 +116,15 @@ mod tests {
 
     #[test]
     fn blocks_that_two_have_are_found_at_the_first_of_them() {
-        let (claims, sink) = (Claims::new(layout()), Sink::new(9));
+        let (references, sink) = (Blocks::new(layout()), Sink::new(9));
         let owner = Owner::File(holdfast_types::Ino(5));
-        claims.claim(Extent::new(110, 100), owner, &sink);
-        claims.claim(Extent::new(102, 8), owner, &sink);
-        claims.claim(Extent::new(210, 3), owner, &sink);
-        assert_eq!(claims.count(), 111);
-        assert!(claims.has(212) && !claims.has(213) && !claims.has(100));
-        claims.claim(Extent::new(209, 2), owner, &sink);
-        claims.claim(Extent::new(240, 20), owner, &sink);
+        references.reference(Extent::new(110, 100), owner, &sink);
+        references.reference(Extent::new(102, 8), owner, &sink);
+        references.reference(Extent::new(210, 3), owner, &sink);
+        assert_eq!(references.count(), 111);
+        assert!(references.has(212) && !references.has(213) && !references.has(100));
+        references.reference(Extent::new(209, 2), owner, &sink);
+        references.reference(Extent::new(240, 20), owner, &sink);
         let outside = Finding::Outside {
             start: 240,
             length: 20,

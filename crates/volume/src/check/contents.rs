@@ -1,20 +1,19 @@
-//! Content: whose it is, and that it fits.
+//! Content: its owner, its length, its place.
 
 use holdfast_types::{FileType, Ino};
 
-use super::Context;
 use super::finding::{Branch, Finding, Owner};
 use super::inodes::{BLOCKS, Census, INLINE, Known};
-use super::nodes::tell;
+use super::{Context, Records};
 use crate::BLOCK;
 use crate::space;
 use crate::store::hash::NameHasher;
-use crate::tree::{self, Contents, Data, DataKey, Extent, Inspect, Pointer, XattrValue};
+use crate::tree::{Contents, Data, DataKey, Extent, XattrValue};
 
 struct Content<'c> {
     context: &'c Context<'c>,
     census: &'c Census,
-    /// The first extent, and where the last one ends.
+    /// The first extent, and the end of the last one.
     first: Option<DataKey>,
     last: Option<(Ino, u64)>,
     extents: u64,
@@ -25,7 +24,7 @@ struct Content<'c> {
     first_name: Option<(DataKey, Box<[u8]>)>,
 }
 
-/// Names of extended attributes of one inode that have one hash.
+/// Names of extended attributes of one inode with equal hashes.
 #[derive(Default)]
 struct Alike {
     ino: Option<Ino>,
@@ -33,13 +32,12 @@ struct Alike {
     names: Vec<Box<[u8]>>,
 }
 
-/// Names that are kept of those that have one hash: more of them are a wonder.
+/// The most names kept with equal hashes: more collide only by design.
 const ALIKE_MAX: usize = 64;
 
-/// Checks the data tree; returns how many extents there are.
+/// Checks the data tree; returns the number of extents.
 pub(super) fn check(context: &Context<'_>, census: &Census) -> u64 {
-    let tree = context.tree::<Contents>(Branch::Data);
-    let parts = tree.check(context.superblock.generation, context.jobs, || Content {
+    let parts = context.check::<Contents, _>(Branch::Data, || Content {
         context,
         census,
         first: None,
@@ -69,7 +67,7 @@ pub(super) fn check(context: &Context<'_>, census: &Census) -> u64 {
         }
         last = part.last.or(last);
     }
-    // What cannot be read takes space as well.
+    // Unreadable records take space as well.
     let torn = parts.iter().any(|part| part.torn);
     for known in census.iter() {
         let ino = known.ino;
@@ -83,11 +81,11 @@ pub(super) fn check(context: &Context<'_>, census: &Census) -> u64 {
     parts.iter().map(|part| part.extents).sum()
 }
 
-/// Does a file say the space that it takes?
+/// Compares a file's recorded space with its blocks.
 fn space(context: &Context<'_>, known: &Known) {
     let (ino, size) = (known.ino, known.size);
     let found = match known.has(INLINE) {
-        // That is a finding of its own.
+        // Reported as `BothForms`.
         true if known.has(BLOCKS) => return,
         true => size.div_ceil(BLOCK as u64),
         false => known.blocks(),
@@ -103,14 +101,9 @@ fn space(context: &Context<'_>, known: &Known) {
     }
 }
 
-impl Inspect<Contents> for Content<'_> {
-    fn finding(&mut self, finding: tree::Finding) {
+impl Records<Contents> for Content<'_> {
+    fn damaged(&mut self) {
         self.torn = true;
-        tell(self.context.sink, Branch::Data, finding);
-    }
-
-    fn node(&mut self, node: Pointer, _level: u8) {
-        self.context.node(Branch::Data, node);
     }
 
     fn record(&mut self, key: DataKey, value: Data<'_>) {
@@ -156,7 +149,7 @@ impl Content<'_> {
     fn extent(&mut self, key: DataKey, extent: &Extent) {
         let (ino, offset) = (key.ino, key.offset);
         let end = offset.saturating_add(u64::from(extent.blocks));
-        self.claim(extent, Owner::File(ino));
+        self.reference(extent, Owner::File(ino));
         self.extents += 1;
         let sink = self.context.sink;
         if let Some((last, end)) = self.last
@@ -184,7 +177,7 @@ impl Content<'_> {
         }
     }
 
-    /// Looks at an attribute's name and place.
+    /// Checks an attribute's name and key.
     fn attribute(&mut self, key: DataKey, name: &[u8]) {
         let (ino, sink) = (key.ino, self.context.sink);
         let hash = (key.offset >> 32) as u32;
@@ -211,7 +204,7 @@ impl Content<'_> {
     }
 
     fn value(&self, ino: Ino, extent: &Extent, len: u32) {
-        self.claim(extent, Owner::Value(ino));
+        self.reference(extent, Owner::Value(ino));
         if u64::from(len) > u64::from(extent.blocks) * BLOCK as u64 {
             let blocks = extent.blocks;
             self.context
@@ -220,8 +213,10 @@ impl Content<'_> {
         }
     }
 
-    fn claim(&self, extent: &Extent, owner: Owner) {
+    fn reference(&self, extent: &Extent, owner: Owner) {
         let extent = space::Extent::new(extent.block, u64::from(extent.blocks));
-        self.context.claims.claim(extent, owner, self.context.sink);
+        self.context
+            .references
+            .reference(extent, owner, self.context.sink);
     }
 }

@@ -1,4 +1,4 @@
-//! What a check finds.
+//! The findings of a check.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use holdfast_types::Ino;
 use thiserror::Error;
 
 use crate::space;
-use crate::superblock::SlotError;
-use crate::tree::{Defect, Kind};
+use crate::superblock::{SlotError, Superblock};
+use crate::tree::{Defect, Kind, Root};
 
-/// Which tree.
+/// A tree of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Branch {
     /// Attributes.
@@ -25,7 +25,15 @@ pub enum Branch {
 }
 
 impl Branch {
-    /// The kind that its nodes say.
+    /// The root of this tree.
+    pub(crate) fn root(self, superblock: &Superblock) -> Option<Root> {
+        match self {
+            Self::Orphans => superblock.orphans,
+            _ => superblock.roots[self as usize][0],
+        }
+    }
+
+    /// The kind in the headers of its nodes.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -49,7 +57,7 @@ impl fmt::Display for Branch {
     }
 }
 
-/// Who has blocks.
+/// The owner of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// A node of a tree.
@@ -70,8 +78,8 @@ impl fmt::Display for Owner {
     }
 }
 
-/// A name as messages show it.
-fn shown(name: &[u8]) -> String {
+/// A name in messages.
+pub(crate) fn shown(name: &[u8]) -> String {
     name.escape_ascii().to_string()
 }
 
@@ -82,15 +90,15 @@ pub enum Finding {
     /// A slot holds no superblock.
     #[error("superblock {slot}: {error}")]
     Superblock {
-        /// Its block.
+        /// The slot's block.
         slot: u64,
-        /// What is wrong.
+        /// Its damage.
         error: SlotError,
     },
     /// The superblocks differ.
     #[error("the superblocks are of generations {} and {}", generations[0], generations[1])]
     Superblocks {
-        /// Of each slot.
+        /// The generation of each slot.
         generations: [u64; 2],
     },
     /// The device is shorter than its volume.
@@ -101,167 +109,167 @@ pub enum Finding {
         /// Blocks of the volume.
         expected: u64,
     },
-    /// The volume was not closed, and cannot be brought to where it was.
+    /// The volume was not closed, and its journal cannot be replayed.
     #[error("the journal cannot be replayed: {reason}")]
     Journal {
-        /// Why.
+        /// The error of the replay.
         reason: String,
     },
     /// A root that version 1 does not have.
     #[error("the {branch} has roots that this version does not write")]
     Root {
-        /// Of which tree.
+        /// The tree.
         branch: Branch,
     },
-    /// A node.
+    /// A damaged node.
     #[error("{branch}: node of level {level} at block {block}: {defect}")]
     Node {
-        /// Of which tree.
+        /// The tree.
         branch: Branch,
-        /// Where.
+        /// Its first block.
         block: u64,
         /// Its level.
         level: u8,
-        /// What is wrong with it.
+        /// The defect.
         defect: Defect,
     },
-    /// Blocks that somebody has who cannot have them.
+    /// Referenced blocks outside all groups.
     #[error("{length} blocks from block {start} on are no group's, and {owner} has them")]
     Outside {
-        /// The first.
+        /// The first block.
         start: u64,
-        /// How many.
+        /// The number of blocks.
         length: u64,
-        /// Who has them.
+        /// The owner.
         owner: Owner,
     },
-    /// Blocks that two have.
+    /// Blocks with two owners.
     #[error("block {block} is used twice: {owner} has it, and somebody else")]
     Shared {
         /// The first of them.
         block: u64,
-        /// Who came second.
+        /// The second owner found.
         owner: Owner,
     },
-    /// A group without a bitmap.
+    /// A group without a usable bitmap.
     #[error("group {group} has no usable bitmap: {}; {}", slots[0], slots[1])]
     Bitmap {
-        /// Which group.
+        /// The group.
         group: u64,
-        /// What is wrong with each slot.
+        /// The damage of each slot.
         slots: [space::SlotError; 2],
     },
-    /// Bitmaps that cannot be read.
+    /// Unreadable bitmaps.
     #[error("the bitmap of group {group} cannot be read")]
     BitmapUnreadable {
-        /// Which group.
+        /// The group.
         group: u64,
     },
-    /// Not the bitmaps that the superblock means.
+    /// The bitmaps do not match the superblock's seal.
     #[error("the bitmaps are not those that the superblock means ({suspects} groups are suspect)")]
     Seal {
-        /// Groups with a slot that was damaged.
+        /// Groups with a damaged slot.
         suspects: u64,
     },
-    /// Used blocks that nobody has.
+    /// Blocks marked as used, without an owner.
     #[error("{length} blocks from block {start} on are marked as used, and nobody has them")]
     Leaked {
-        /// The first.
+        /// The first block.
         start: u64,
-        /// How many.
+        /// The number of blocks.
         length: u64,
     },
-    /// Free blocks that somebody has.
+    /// Blocks marked as free, with an owner.
     #[error("{length} blocks from block {start} on are marked as free, and somebody has them")]
     Unmarked {
-        /// The first.
+        /// The first block.
         start: u64,
-        /// How many.
+        /// The number of blocks.
         length: u64,
     },
-    /// The superblock counts other inodes than there are.
+    /// The superblock's count of inodes is wrong.
     #[error("the superblock counts {expected} inodes, and there are {found}")]
     InodeCount {
-        /// What it says.
+        /// The superblock's count.
         expected: u64,
-        /// What there are.
+        /// The number of inodes.
         found: u64,
     },
-    /// An inode with a number that may be dealt again.
+    /// An inode with a number that may be given out again.
     #[error("inode {ino} has a number above the last dealt one, {last}")]
     InodeNumber {
-        /// Which.
+        /// The inode.
         ino: Ino,
-        /// What the superblock says.
+        /// The superblock's last number.
         last: u64,
     },
-    /// There are inodes, and no root directory.
+    /// There are inodes, but no root directory.
     #[error("there is no root directory")]
     NoRoot,
     /// A wrong number of links.
     #[error("inode {ino} counts {expected} links, and there are {found}")]
     Links {
-        /// Which.
+        /// The inode.
         ino: Ino,
-        /// What it says.
+        /// Its recorded number of links.
         expected: u32,
-        /// What there are.
+        /// The number of its names, or of a directory's subdirectories plus 2.
         found: u32,
     },
     /// A directory with several names, or the root with one.
     #[error("directory {ino} has {names} names")]
     DirectoryNames {
-        /// Which.
+        /// The directory.
         ino: Ino,
-        /// How many.
+        /// The number of its names.
         names: u32,
     },
     /// An inode with links and no name.
     #[error("inode {ino} has no name")]
     Nameless {
-        /// Which.
+        /// The inode.
         ino: Ino,
     },
-    /// A directory that knows another parent than the one that has its name.
+    /// A directory with a recorded parent that does not contain its name.
     #[error("inode {ino} says that its parent is {parent}, which has no name of it")]
     Parent {
-        /// Which.
+        /// The directory.
         ino: Ino,
-        /// What it says.
+        /// Its recorded parent.
         parent: Ino,
     },
     /// A directory that no path from the root leads to.
     #[error("directory {ino} cannot be reached from the root")]
     Unreachable {
-        /// Which.
+        /// The directory.
         ino: Ino,
     },
-    /// An inode without links that the orphan tree does not have.
+    /// An inode without links that is not in the orphan tree.
     #[error("inode {ino} has no links, and is not among the orphans")]
     Orphan {
-        /// Which.
+        /// The inode.
         ino: Ino,
     },
-    /// One of the orphan tree that is none.
+    /// An entry of the orphan tree that is no orphan.
     #[error("inode {ino} is among the orphans, and is none")]
     NoOrphan {
-        /// Which.
+        /// The inode.
         ino: Ino,
     },
-    /// A name in a directory that is none.
+    /// A name in an inode that is no directory.
     #[error(
         "name {:?} at {cookie} of inode {dir}, which is no directory",
         shown(name)
     )]
     EntryDirectory {
-        /// The directory.
+        /// The inode.
         dir: Ino,
-        /// The place.
+        /// The cookie of the name.
         cookie: u64,
         /// The name.
         name: Box<[u8]>,
     },
-    /// A name that leads nowhere.
+    /// A name of a missing inode.
     #[error(
         "name {:?} at {cookie} of directory {dir} leads to inode {ino}, which is not there",
         shown(name)
@@ -269,14 +277,14 @@ pub enum Finding {
     EntryNowhere {
         /// The directory.
         dir: Ino,
-        /// The place.
+        /// The cookie of the name.
         cookie: u64,
         /// The name.
         name: Box<[u8]>,
-        /// Where it leads.
+        /// The missing inode.
         ino: Ino,
     },
-    /// A name that says another type than its inode.
+    /// A name with another type than its inode.
     #[error(
         "name {:?} at {cookie} of directory {dir} says another type than inode {ino}",
         shown(name)
@@ -284,24 +292,24 @@ pub enum Finding {
     EntryKind {
         /// The directory.
         dir: Ino,
-        /// The place.
+        /// The cookie of the name.
         cookie: u64,
         /// The name.
         name: Box<[u8]>,
-        /// Where it leads.
+        /// The inode.
         ino: Ino,
     },
-    /// Bytes that no name has.
+    /// Bytes that are no valid name.
     #[error("{:?} at {cookie} of directory {dir} is no name", shown(name))]
     EntryName {
         /// The directory.
         dir: Ino,
-        /// The place.
+        /// The cookie of the name.
         cookie: u64,
         /// The bytes.
         name: Box<[u8]>,
     },
-    /// A name that is there twice.
+    /// A name that exists twice.
     #[error(
         "directory {dir} has the name {:?} twice, at {cookie} again",
         shown(name)
@@ -309,83 +317,83 @@ pub enum Finding {
     SameName {
         /// The directory.
         dir: Ino,
-        /// The second place.
+        /// The cookie of the second one.
         cookie: u64,
         /// The name.
         name: Box<[u8]>,
     },
-    /// A name that cannot be found by its hash.
+    /// A name without its hash in the hash tree.
     #[error("the name at {cookie} of directory {dir} has no hash {hash:#010x} in the hash tree")]
     NoHash {
         /// The directory.
         dir: Ino,
-        /// The place.
+        /// The cookie of the name.
         cookie: u64,
         /// The name's hash.
         hash: u32,
     },
-    /// A hash of a name that is not there.
+    /// A hash without its name.
     #[error("hash {hash:#010x} of directory {dir} leads to {cookie}, where no such name is")]
     NoEntry {
         /// The directory.
         dir: Ino,
-        /// The place.
+        /// The cookie.
         cookie: u64,
         /// The hash.
         hash: u32,
     },
-    /// Content of nobody.
+    /// Content without an inode.
     #[error("inode {ino} has content or attributes, and is not there")]
     DataOwner {
-        /// Which.
+        /// The missing inode.
         ino: Ino,
     },
-    /// Content of what can have none.
+    /// Content that the inode's type cannot have.
     #[error("inode {ino} has content that its type cannot have")]
     DataKind {
-        /// Which.
+        /// The inode.
         ino: Ino,
     },
-    /// A file that lies in the tree and in blocks.
+    /// A file with both inline bytes and extents.
     #[error("inode {ino} has bytes in the tree and blocks as well")]
     BothForms {
-        /// Which.
+        /// The inode.
         ino: Ino,
     },
     /// A wrong length.
     #[error("inode {ino} has a length of {expected}, and {found} bytes in the tree")]
     Length {
-        /// Which.
+        /// The inode.
         ino: Ino,
-        /// What it says.
+        /// Its recorded length.
         expected: u64,
-        /// What there are.
+        /// The length of its inline bytes.
         found: u64,
     },
     /// Written blocks behind a file's end.
     #[error("inode {ino} has written blocks behind its end, from {offset} on")]
     BehindEnd {
-        /// Which.
+        /// The inode.
         ino: Ino,
-        /// In the file, in blocks.
+        /// The first such block of the file.
         offset: u64,
     },
-    /// A file that says another space than it takes.
+    /// A file with a wrong recorded number of blocks.
     #[error("inode {ino} says that it takes {expected} blocks, and it takes {found}")]
     Space {
-        /// Which.
+        /// The inode.
         ino: Ino,
-        /// What it says.
+        /// The recorded number.
         expected: u64,
-        /// What it takes.
+        /// The number of its blocks.
         found: u64,
     },
-    /// File flags that are unknown, or that no inode of its type or no inode of this volume can have.
+    /// File flags that are unknown, or that this type of inode or this volume cannot have.
     #[error(
         "inode {ino} has file flags {flags:#x} and project {project}, which it cannot have here"
     )]
     FileFlags {
-        /// Which.
+        /// The inode.
         ino: Ino,
         /// All its flags.
         flags: u32,
@@ -395,56 +403,56 @@ pub enum Finding {
     /// Two extents for the same part of a file.
     #[error("inode {ino} has two places for block {offset}")]
     Overlap {
-        /// Which.
+        /// The inode.
         ino: Ino,
-        /// In the file, in blocks.
+        /// The first block of the file that both map.
         offset: u64,
     },
-    /// A symbolic link that leads nowhere at all.
+    /// A symbolic link without a target.
     #[error("symbolic link {ino} has no target")]
     NoTarget {
-        /// Which.
+        /// The inode.
         ino: Ino,
     },
-    /// Extended attributes of an inode that says that it has none.
+    /// Extended attributes of an inode with a cleared attribute flag.
     #[error("inode {ino} says that it has no extended attributes, and has some")]
     XattrFlag {
-        /// Whose.
+        /// The inode.
         ino: Ino,
     },
-    /// An extended attribute that its name's hash does not lead to.
+    /// An extended attribute with a key that does not match the hash of its name.
     #[error(
         "the extended attribute {:?} of inode {ino} is not where its name is looked for",
         shown(name)
     )]
     XattrPlace {
-        /// Whose.
+        /// The inode.
         ino: Ino,
         /// Its name.
         name: Box<[u8]>,
     },
-    /// An extended attribute that is there twice.
+    /// An extended attribute that exists twice.
     #[error("inode {ino} has the extended attribute {:?} twice", shown(name))]
     SameXattr {
-        /// Whose.
+        /// The inode.
         ino: Ino,
         /// Its name.
         name: Box<[u8]>,
     },
-    /// A value that its blocks cannot hold.
+    /// A value longer than its blocks.
     #[error("an extended attribute of inode {ino} has {len} bytes in {blocks} blocks")]
     ValueLength {
-        /// Whose.
+        /// The inode.
         ino: Ino,
-        /// Its length.
+        /// The value's length.
         len: u32,
-        /// Its blocks.
+        /// The number of its blocks.
         blocks: u32,
     },
 }
 
 impl Finding {
-    /// A word for it, for programs.
+    /// A stable code for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -494,7 +502,7 @@ impl Finding {
         }
     }
 
-    /// The block that it is about.
+    /// The first block concerned.
     #[must_use]
     pub fn block(&self) -> Option<u64> {
         match self {
@@ -508,7 +516,7 @@ impl Finding {
         }
     }
 
-    /// The inode that it is about; of a name, its directory.
+    /// The inode concerned; for a name, its directory.
     #[must_use]
     pub fn inode(&self) -> Option<Ino> {
         match self {
@@ -548,7 +556,7 @@ impl Finding {
         }
     }
 
-    /// The name that it is about.
+    /// The name concerned.
     #[must_use]
     pub fn name(&self) -> Option<&[u8]> {
         match self {

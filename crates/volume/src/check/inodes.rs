@@ -1,28 +1,27 @@
-//! What is known of each inode, in the order of numbers.
+//! The inodes, in the order of numbers.
 //!
-//! 72 bytes for each inode: for ten million of them, 720 MB less what alignment saves.
+//! 72 bytes for each inode: 720 MB for ten million.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino};
 
-use super::Context;
 use super::finding::{Branch, Finding};
-use super::nodes::tell;
-use crate::tree::{self, Inode, Inodes, Inspect, Pointer};
+use super::{Context, Records};
+use crate::tree::{Inode, Inodes};
 
-/// It has bytes in the tree.
+/// It has inline bytes.
 pub(super) const INLINE: u8 = 1;
-/// It has blocks.
+/// It has extents.
 pub(super) const BLOCKS: u8 = 2;
 /// Its parent has a name of it.
 pub(super) const AT_PARENT: u8 = 4;
 /// A path leads from the root to it.
 pub(super) const REACHED: u8 = 8;
-/// It is on the way that is being looked at.
+/// It is on the path being followed.
 pub(super) const ON_THE_WAY: u8 = 16;
-/// It is among the orphans.
+/// It is in the orphan tree.
 pub(super) const ORPHAN: u8 = 32;
 
 /// An inode.
@@ -42,7 +41,7 @@ pub(super) struct Known {
     marks: AtomicU8,
 }
 
-// All relaxed: counts and marks are looked at when those who made them have been joined.
+// All relaxed: counts and marks are read after the threads that set them were joined.
 impl Known {
     fn new(ino: Ino, inode: &Inode) -> Self {
         let record = &inode.record;
@@ -61,17 +60,17 @@ impl Known {
         }
     }
 
-    /// A name leads to it.
+    /// Counts a name of it.
     pub(super) fn name(&self) {
         self.names.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A directory has its name in it.
+    /// Counts a subdirectory in it.
     pub(super) fn directory(&self) {
         self.directories.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It takes so many blocks more.
+    /// Counts blocks of it.
     pub(super) fn takes(&self, blocks: u64) {
         self.blocks.fetch_add(blocks, Ordering::Relaxed);
     }
@@ -88,7 +87,7 @@ impl Known {
         self.directories.load(Ordering::Relaxed)
     }
 
-    /// Sets a mark; says which were set.
+    /// Sets a mark; returns the previous marks.
     pub(super) fn mark(&self, mark: u8) -> u8 {
         self.marks.fetch_or(mark, Ordering::Relaxed)
     }
@@ -102,7 +101,7 @@ impl Known {
     }
 }
 
-/// All inodes, by their numbers.
+/// All inodes, by number.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     known: Vec<Known>,
@@ -128,15 +127,7 @@ struct Taker<'c> {
     known: Vec<Known>,
 }
 
-impl Inspect<Inodes> for Taker<'_> {
-    fn finding(&mut self, finding: tree::Finding) {
-        tell(self.context.sink, Branch::Inodes, finding);
-    }
-
-    fn node(&mut self, node: Pointer, _level: u8) {
-        self.context.node(Branch::Inodes, node);
-    }
-
+impl Records<Inodes> for Taker<'_> {
     fn record(&mut self, key: Ino, value: Inode) {
         self.context.meter.step();
         let record = &value.record;
@@ -151,19 +142,18 @@ impl Inspect<Inodes> for Taker<'_> {
     }
 }
 
-/// The file flags that an inode may have of those that its record has.
+/// The file flags of a record that its inode may have.
 pub(crate) fn file_flags(record: &InodeRecord) -> FileFlags {
     (record.flags & FileFlags::all()).of_kind(record.kind)
 }
 
 /// Reads the inode tree.
 pub(super) fn census(context: &Context<'_>) -> Census {
-    let tree = context.tree::<Inodes>(Branch::Inodes);
     let taker = || Taker {
         context,
         known: Vec::new(),
     };
-    let parts = tree.check(context.superblock.generation, context.jobs, taker);
+    let parts = context.check::<Inodes, _>(Branch::Inodes, taker);
     let mut known: Vec<Known> = Vec::new();
     known.reserve_exact(parts.iter().map(|part| part.known.len()).sum());
     for part in parts {
@@ -189,15 +179,7 @@ struct Orphans<'c> {
     census: &'c Census,
 }
 
-impl Inspect<Inodes> for Orphans<'_> {
-    fn finding(&mut self, finding: tree::Finding) {
-        tell(self.context.sink, Branch::Orphans, finding);
-    }
-
-    fn node(&mut self, node: Pointer, _level: u8) {
-        self.context.node(Branch::Orphans, node);
-    }
-
+impl Records<Inodes> for Orphans<'_> {
     fn record(&mut self, ino: Ino, _value: Inode) {
         match self.census.get(ino) {
             Some(known) if known.nlink == 0 => {
@@ -208,11 +190,7 @@ impl Inspect<Inodes> for Orphans<'_> {
     }
 }
 
-/// Reads the tree of inodes without names.
+/// Reads the tree of orphans.
 pub(super) fn orphans(context: &Context<'_>, census: &Census) {
-    let tree = context.tree::<Inodes>(Branch::Orphans);
-    tree.check(context.superblock.generation, context.jobs, || Orphans {
-        context,
-        census,
-    });
+    context.check::<Inodes, _>(Branch::Orphans, || Orphans { context, census });
 }

@@ -1,8 +1,8 @@
-//! How far a check has come.
+//! The progress of a check.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// What is being looked at.
+/// The stage of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Stage {
@@ -10,15 +10,15 @@ pub enum Stage {
     Inodes,
     /// Names and their hashes.
     Names,
-    /// Content and where it lies.
+    /// Content and its place.
     Data,
     /// Bitmaps.
     Space,
-    /// Nothing more.
+    /// The end.
     Done,
 }
 
-/// Is told the stage, the records looked at so far, and how many there are; from any thread.
+/// Called with the stage, the records checked so far, and their total; from any thread.
 pub type Progress<'p> = dyn Fn(Stage, u64, u64) + Sync + 'p;
 
 const STAGES: [Stage; 5] = [
@@ -28,7 +28,7 @@ const STAGES: [Stage; 5] = [
     Stage::Space,
     Stage::Done,
 ];
-/// Records from one message to the next.
+/// Records from one call to the next.
 const EVERY: u64 = 4096;
 
 /// Counts records.
@@ -54,7 +54,7 @@ impl<'p> Meter<'p> {
         (self.progress)(stage, self.done.load(Ordering::Relaxed), self.all);
     }
 
-    /// One record more.
+    /// Counts a record.
     pub(super) fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         if done.is_multiple_of(EVERY) {

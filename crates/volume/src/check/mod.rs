@@ -1,32 +1,36 @@
-//! The check: everything that must hold between the parts of a volume.
+//! The check: the consistency of all parts of a volume.
 //!
-//! It only reads. A volume that was not closed cleanly is first opened on a device in memory over its
-//! own, so that what is checked is what its journal leads to.
+//! It only reads. A volume that was not closed cleanly is first opened on an overlay in memory, so
+//! that the state after its journal's replay is checked.
 //!
 //! Trees are walked in parallel. Memory: 72 bytes for each inode, one bit for each block, 32 KiB of
-//! sums of names; a node for each thread; the blocks that the journal's replay writes; where names and
-//! their hashes differ, at most 4 Mi keys of either; as many findings as were asked for.
+//! sums of names, a node for each thread, and the blocks that the journal's replay writes. If names
+//! and their hashes differ, at most 4 Mi keys of either. The findings up to the limit.
 
 mod bitmaps;
 mod blocks;
 mod contents;
+mod cow_device;
 mod finding;
 mod inodes;
 mod meter;
 mod names;
-mod nodes;
-mod overlay;
 mod paths;
 mod recognize;
 mod sink;
 #[cfg(test)]
 mod tests;
+mod walk;
 
+pub(crate) use blocks::Blocks;
+pub(crate) use cow_device::CowDevice;
+pub(crate) use finding::shown;
 pub use finding::{Branch, Finding, Owner};
 pub(crate) use inodes::file_flags;
 pub use meter::{Progress, Stage};
-pub(crate) use overlay::Overlay;
+pub(crate) use names::is_name;
 pub use recognize::recognize;
+pub(crate) use walk::{visit, walk};
 
 use std::sync::Arc;
 
@@ -37,8 +41,7 @@ use crate::nodes::Nodes;
 use crate::space::{Extent, Seal};
 use crate::store::{OpenOptions, VolumeStore};
 use crate::superblock::{SLOTS, SlotError, Superblock};
-use crate::tree::{NodeCache, Pointer, Record, Root, Tree};
-use blocks::Claims;
+use crate::tree::{self, Inspect, NodeCache, Pointer, Record, Tree};
 use finding::Owner as BlockOwner;
 use meter::Meter;
 use sink::Sink;
@@ -46,12 +49,12 @@ use sink::Sink;
 /// Bytes of nodes that are kept: only single names are looked up.
 const CACHE: usize = 1 << 20;
 
-/// How to check.
+/// Options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
     /// Threads that walk a tree.
     pub jobs: usize,
-    /// Findings that are kept; more are counted.
+    /// The most findings that are kept; more are counted.
     pub findings_max: usize,
 }
 
@@ -64,22 +67,22 @@ impl Default for CheckOptions {
     }
 }
 
-/// What a check saw.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What is wrong, in the order in which it was found.
+    /// The defects, in the order in which they were found.
     pub findings: Vec<Finding>,
-    /// Findings that were not kept.
+    /// The number of findings that were not kept.
     pub more: u64,
-    /// What the volume says of itself, if it says anything: where a journal was replayed, after that.
+    /// The superblock, if there is one; after the replay of a journal.
     pub superblock: Option<Superblock>,
-    /// Was there a journal to replay?
+    /// Was a journal replayed?
     pub replayed: bool,
-    /// Inodes that the trees have.
+    /// Inodes in the trees.
     pub inodes: u64,
     /// Extents of files.
     pub extents: u64,
-    /// Blocks that trees, files and attributes have.
+    /// Blocks of trees, files and attributes.
     pub blocks: u64,
 }
 
@@ -91,37 +94,74 @@ impl Report {
     }
 }
 
-/// What all parts of a check need.
+/// State that all parts of a check share.
 struct Context<'c> {
     superblock: &'c Superblock,
     cache: &'c NodeCache<Nodes>,
-    claims: &'c Claims,
+    references: &'c Blocks,
     sink: &'c Sink,
     meter: &'c Meter<'c>,
     jobs: usize,
 }
 
 impl<'c> Context<'c> {
-    fn root(&self, branch: Branch) -> Option<Root> {
-        let [inodes, entries, hashes, data] = self.superblock.roots.map(|tree| tree[0]);
-        match branch {
-            Branch::Inodes => inodes,
-            Branch::Entries => entries,
-            Branch::Hashes => hashes,
-            Branch::Data => data,
-            Branch::Orphans => self.superblock.orphans,
-        }
-    }
-
     fn tree<R: Record>(&self, branch: Branch) -> Tree<'c, R, Nodes> {
-        Tree::new(self.cache, self.root(branch))
+        Tree::new(self.cache, branch.root(self.superblock))
     }
 
-    /// A pointer leads to a node.
-    fn node(&self, branch: Branch, node: Pointer) {
+    /// Checks a tree; returns the states of its parts, in order of keys.
+    fn check<R: Record, S: Records<R>>(
+        &self,
+        branch: Branch,
+        state: impl Fn() -> S + Sync,
+    ) -> Vec<S> {
+        let part = || Part {
+            context: self,
+            branch,
+            state: state(),
+        };
+        let tree = self.tree::<R>(branch);
+        let parts = tree.check(self.superblock.generation, self.jobs, part);
+        parts.into_iter().map(|part| part.state).collect()
+    }
+}
+
+/// The records of one part of a tree.
+trait Records<R: Record>: Send {
+    fn record(&mut self, key: R::Key, value: R::Value<'_>);
+
+    /// A node of the part is damaged.
+    fn damaged(&mut self) {}
+}
+
+/// The visitor of one part of a tree: reports defects, and claims nodes.
+struct Part<'p, S> {
+    context: &'p Context<'p>,
+    branch: Branch,
+    state: S,
+}
+
+impl<R: Record, S: Records<R>> Inspect<R> for Part<'_, S> {
+    fn finding(&mut self, finding: tree::Finding) {
+        self.state.damaged();
+        self.context.sink.put(Finding::Node {
+            branch: self.branch,
+            block: finding.node.block,
+            level: finding.level,
+            defect: finding.defect,
+        });
+    }
+
+    fn node(&mut self, node: Pointer, _level: u8) {
         let extent = Extent::new(node.block, u64::from(node.blocks));
-        self.claims
-            .claim(extent, BlockOwner::Node(branch), self.sink);
+        let Context {
+            references, sink, ..
+        } = self.context;
+        references.reference(extent, BlockOwner::Node(self.branch), sink);
+    }
+
+    fn record(&mut self, key: R::Key, value: R::Value<'_>) {
+        self.state.record(key, value);
     }
 }
 
@@ -197,9 +237,9 @@ fn superblocks(device: &Arc<dyn BlockDevice>, sink: &Sink) -> Option<Superblock>
     Some(newest)
 }
 
-/// Can a crash leave these two, or nothing at all having happened? The first one is written first: by
-/// a checkpoint as a whole, by opening and closing with another flag and another mark of inode numbers, by growing with
-/// another size.
+/// Can these two slots coexist, with or without a crash? Slot 0 is written first: by a checkpoint
+/// as a whole, by opening and closing with another `clean` and `last_ino`, by growing with another
+/// size.
 fn may_stand_together(one: &Superblock, other: &Superblock) -> bool {
     if one.generation == other.generation {
         return has_grown(one, other)
@@ -210,11 +250,11 @@ fn may_stand_together(one: &Superblock, other: &Superblock) -> bool {
                     ..one.clone()
                 };
     }
-    // A later Holdfast may count on by more than one.
+    // A later Holdfast may increase the generation by more than one.
     one.generation > other.generation && !one.clean && !other.clean
 }
 
-/// Is the first one that of the second with more blocks?
+/// Is `one` the same superblock as `other` with more blocks?
 fn has_grown(one: &Superblock, other: &Superblock) -> bool {
     let gained = one
         .layout()
@@ -238,7 +278,7 @@ fn is_clean(slots: &[Result<Superblock, SlotError>; 2]) -> bool {
     slots.iter().flatten().any(|superblock| superblock.clean)
 }
 
-/// Opens and closes a volume in memory that was not closed; what is left to be checked is there.
+/// Opens and closes an unclean volume on an overlay in memory; returns the overlay.
 fn replay(
     device: &Arc<dyn BlockDevice>,
     superblock: Superblock,
@@ -248,18 +288,18 @@ fn replay(
     if superblock.clean {
         return (Arc::clone(device), superblock);
     }
-    let overlay: Arc<dyn BlockDevice> = Arc::new(Overlay::new(Arc::clone(device)));
+    let cow_device: Arc<dyn BlockDevice> = Arc::new(CowDevice::new(Arc::clone(device)));
     let options = OpenOptions {
         commit_every: None,
         ..OpenOptions::default()
     };
     let replayed =
-        VolumeStore::open(Arc::clone(&overlay), &options).and_then(|store| store.close());
+        VolumeStore::open(Arc::clone(&cow_device), &options).and_then(|store| store.close());
     match replayed {
         Ok(()) => {
-            if let Some(superblock) = superblocks(&overlay, sink) {
+            if let Some(superblock) = superblocks(&cow_device, sink) {
                 report.replayed = true;
-                return (overlay, superblock);
+                return (cow_device, superblock);
             }
         }
         Err(error) => {
@@ -270,7 +310,7 @@ fn replay(
     (Arc::clone(device), superblock)
 }
 
-/// Looks at the trees and bitmaps of a superblock.
+/// Checks the trees and bitmaps of a superblock.
 fn look(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
@@ -286,7 +326,7 @@ fn look(
         },
         CACHE,
     );
-    let claims = Claims::new(superblock.layout());
+    let references = Blocks::new(superblock.layout());
     let records = superblock.roots.iter().map(|tree| tree[0]);
     let records = records.flatten().map(|root| root.records);
     let records = records.fold(0, u64::saturating_add);
@@ -294,7 +334,7 @@ fn look(
     let context = Context {
         superblock,
         cache: &cache,
-        claims: &claims,
+        references: &references,
         sink,
         meter: &meter,
         jobs: options.jobs.max(1),
@@ -308,8 +348,8 @@ fn look(
     meter.begin(Stage::Data);
     report.extents = contents::check(&context, &census);
     meter.begin(Stage::Space);
-    bitmaps::check(device, superblock, &claims, sink);
+    bitmaps::check(device, superblock, &references, sink);
     meter.begin(Stage::Done);
     report.inodes = census.len() as u64;
-    report.blocks = claims.count();
+    report.blocks = references.count();
 }

@@ -1,25 +1,24 @@
-//! Names: what they lead to, and how they are found.
+//! Names: their inodes, and their hashes.
 //!
-//! Entries and hashes are read once each, in their own orders. A sum over the hashes of both, kept
-//! apart for some thousand sets of directories, tells the sets in which they differ; only of those
-//! the two trees are read again, and compared one by one.
+//! Entries and hashes are read once each, in their own orders. A sum over the hashes of both, for
+//! each of some thousand sets of directories, shows the sets in which they differ. Only for those
+//! the two trees are read again, and compared key by key.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_types::{FileType, Ino};
-use parking_lot::Mutex;
 
-use super::Context;
 use super::finding::{Branch, Finding};
 use super::inodes::{AT_PARENT, Census};
-use super::nodes::tell;
+use super::walk::walk;
+use super::{Context, Records};
 use crate::store::hash::NameHasher;
-use crate::tree::{self, Entries, Entry, EntryKey, HashKey, Hashes, Inspect, Pointer};
+use crate::tree::{Entries, Entry, EntryKey, HashKey, Hashes};
 
 /// Sets of directories.
 const SETS: usize = 4096;
-/// Keys of the sets that differ which are compared at most: 24 bytes each in two sets.
+/// The most keys of differing sets that are compared: 24 bytes each, in two sets.
 const KEYS_MAX: usize = 4 << 20;
 
 fn mix(value: u64) -> u64 {
@@ -33,7 +32,7 @@ fn set_of(dir: Ino) -> usize {
     (mix(dir.0) % SETS as u64) as usize
 }
 
-/// What entries have more than hashes, for each set.
+/// The sum of entries minus the sum of hashes, for each set.
 struct Sums(Vec<AtomicU64>);
 
 impl Sums {
@@ -45,7 +44,7 @@ impl Sums {
         mix(mix(mix(key.dir.0) ^ u64::from(key.hash)) ^ key.cookie)
     }
 
-    // Relaxed: sums are looked at when those who made them have been joined.
+    // Relaxed: sums are read after the threads that added to them were joined.
     fn add(&self, key: &HashKey) {
         self.0[set_of(key.dir)].fetch_add(Self::print(key), Ordering::Relaxed);
     }
@@ -63,16 +62,13 @@ impl Sums {
 pub(super) fn check(context: &Context<'_>, census: &Census) {
     let hasher = NameHasher::new(context.superblock.hash_seed);
     let sums = Sums::new();
-    let entries = context.tree::<Entries>(Branch::Entries);
-    let hashes = context.tree::<Hashes>(Branch::Hashes);
-    let generation = context.superblock.generation;
-    entries.check(generation, context.jobs, || Named {
+    context.check::<Entries, _>(Branch::Entries, || Named {
         context,
         census,
         hasher,
         sums: &sums,
     });
-    let parts = hashes.check(generation, context.jobs, || Hashed {
+    let parts = context.check::<Hashes, _>(Branch::Hashes, || Hashed {
         context,
         sums: &sums,
         first: None,
@@ -103,15 +99,7 @@ struct Named<'c> {
     sums: &'c Sums,
 }
 
-impl Inspect<Entries> for Named<'_> {
-    fn finding(&mut self, finding: tree::Finding) {
-        tell(self.context.sink, Branch::Entries, finding);
-    }
-
-    fn node(&mut self, node: Pointer, _level: u8) {
-        self.context.node(Branch::Entries, node);
-    }
-
+impl Records<Entries> for Named<'_> {
     fn record(&mut self, key: EntryKey, entry: Entry<'_>) {
         self.context.meter.step();
         let EntryKey { dir, cookie } = key;
@@ -164,8 +152,8 @@ impl Inspect<Entries> for Named<'_> {
     }
 }
 
-/// Can a name be like this?
-fn is_name(bytes: &[u8]) -> bool {
+/// Is this a valid name?
+pub(crate) fn is_name(bytes: &[u8]) -> bool {
     !matches!(bytes, b"" | b"." | b"..") && !bytes.iter().any(|byte| matches!(byte, 0 | b'/'))
 }
 
@@ -174,19 +162,11 @@ struct Hashed<'c> {
     sums: &'c Sums,
     first: Option<HashKey>,
     last: Option<HashKey>,
-    /// Places of one directory whose names have the same hash.
+    /// Pairs of neighbouring keys of one directory with equal hashes.
     alike: Vec<(HashKey, HashKey)>,
 }
 
-impl Inspect<Hashes> for Hashed<'_> {
-    fn finding(&mut self, finding: tree::Finding) {
-        tell(self.context.sink, Branch::Hashes, finding);
-    }
-
-    fn node(&mut self, node: Pointer, _level: u8) {
-        self.context.node(Branch::Hashes, node);
-    }
-
+impl Records<Hashes> for Hashed<'_> {
     fn record(&mut self, key: HashKey, (): ()) {
         self.context.meter.step();
         self.sums.take(&key);
@@ -201,7 +181,7 @@ impl Inspect<Hashes> for Hashed<'_> {
     }
 }
 
-/// Looks whether names with the same hash are the same.
+/// Reports names with equal hashes that are equal.
 fn same_names(context: &Context<'_>, alike: &[(HashKey, HashKey)]) {
     let entries = context.tree::<Entries>(Branch::Entries);
     let name = |key: &HashKey| {
@@ -212,7 +192,7 @@ fn same_names(context: &Context<'_>, alike: &[(HashKey, HashKey)]) {
         let found = entries.get(&place, |entry| Box::<[u8]>::from(entry.name));
         found.ok().flatten()
     };
-    // A row of equal hashes comes as pairs of neighbours.
+    // A row of equal hashes consists of pairs of neighbours.
     let mut seen: Vec<Box<[u8]>> = Vec::new();
     let mut before: Option<HashKey> = None;
     for (one, other) in alike {
@@ -236,57 +216,24 @@ fn same_names(context: &Context<'_>, alike: &[(HashKey, HashKey)]) {
     }
 }
 
-/// Keys of sets that differ.
-struct Keys<'c> {
-    sums: &'c Sums,
-    hasher: NameHasher,
-    keys: &'c Mutex<BTreeSet<HashKey>>,
-}
-
-impl Keys<'_> {
-    fn take(&self, key: HashKey) {
-        if self.sums.differs(set_of(key.dir)) {
-            let mut keys = self.keys.lock();
-            if keys.len() < KEYS_MAX {
-                keys.insert(key);
-            }
-        }
-    }
-}
-
-impl Inspect<Entries> for Keys<'_> {
-    fn finding(&mut self, _finding: tree::Finding) {}
-
-    fn record(&mut self, key: EntryKey, entry: Entry<'_>) {
-        self.take(HashKey {
-            dir: key.dir,
-            hash: self.hasher.hash(entry.name),
-            cookie: key.cookie,
-        });
-    }
-}
-
-impl Inspect<Hashes> for Keys<'_> {
-    fn finding(&mut self, _finding: tree::Finding) {}
-
-    fn record(&mut self, key: HashKey, (): ()) {
-        self.take(key);
-    }
-}
-
-/// Finds the names without hashes and the hashes without names.
+/// Reports names without hashes and hashes without names.
 fn compare(context: &Context<'_>, hasher: NameHasher, sums: &Sums) {
     let generation = context.superblock.generation;
-    let (named, hashed) = (Mutex::default(), Mutex::default());
-    let keys = |keys| Keys { sums, hasher, keys };
-    // One part after the other: what is cut off is then the same on both sides, their ends.
-    context
-        .tree::<Entries>(Branch::Entries)
-        .check(generation, 1, || keys(&named));
-    context
-        .tree::<Hashes>(Branch::Hashes)
-        .check(generation, 1, || keys(&hashed));
-    let (named, hashed) = (named.into_inner(), hashed.into_inner());
+    let (mut named, mut hashed) = (BTreeSet::new(), BTreeSet::new());
+    let keep = |keys: &mut BTreeSet<HashKey>, key: HashKey| {
+        if sums.differs(set_of(key.dir)) && keys.len() < KEYS_MAX {
+            keys.insert(key);
+        }
+    };
+    // In order of keys: if keys are cut off, then at the same end of both trees.
+    let entries = context.tree::<Entries>(Branch::Entries);
+    walk(&entries, generation, |key, entry: Entry<'_>| {
+        let (dir, cookie) = (key.dir, key.cookie);
+        let hash = hasher.hash(entry.name);
+        keep(&mut named, HashKey { dir, hash, cookie });
+    });
+    let hashes = context.tree::<Hashes>(Branch::Hashes);
+    walk(&hashes, generation, |key, ()| keep(&mut hashed, key));
     for HashKey { dir, hash, cookie } in named.difference(&hashed).copied() {
         context.sink.put(Finding::NoHash { dir, cookie, hash });
     }

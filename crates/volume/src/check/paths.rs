@@ -1,4 +1,4 @@
-//! Links and parents: does every inode have the names that it counts, and does every directory hang below the root?
+//! Links and parents: the link counts of inodes, and the path of every directory to the root.
 
 use holdfast_types::{FileType, Ino};
 
@@ -6,7 +6,7 @@ use super::Context;
 use super::finding::Finding;
 use super::inodes::{AT_PARENT, Census, Known, ON_THE_WAY, ORPHAN, REACHED};
 
-/// Checks what all names together must make.
+/// Checks the counts of names.
 pub(super) fn check(context: &Context<'_>, census: &Census) {
     if census.len() == 0 {
         return;
@@ -63,7 +63,7 @@ fn links(context: &Context<'_>, known: &Known) {
     let at_parent = if is_root {
         known.parent == ino
     } else {
-        // What has several names may have lost the one that its parent is of.
+        // An inode with several names may have lost the one in its recorded parent.
         names == 0 || !is_directory || known.has(AT_PARENT)
     };
     if !at_parent {
@@ -72,7 +72,7 @@ fn links(context: &Context<'_>, known: &Known) {
     }
 }
 
-/// Does the way up from a directory end at the root? Marks all on it that do.
+/// Does the path up from a directory reach the root? Marks all directories on it.
 fn reaches(census: &Census, from: &Known) -> bool {
     let mut way: Vec<&Known> = Vec::new();
     let mut at = from;
@@ -81,7 +81,7 @@ fn reaches(census: &Census, from: &Known) -> bool {
             break true;
         }
         if at.mark(ON_THE_WAY) & ON_THE_WAY != 0 || !at.has(AT_PARENT) {
-            // A circle, or a way that ends: reported where it does, unless it is below.
+            // A circle, or a path that ends. It is reported at the directory where it ends.
             break false;
         }
         way.push(at);

@@ -1,4 +1,4 @@
-//! Is there a volume at all, before it is checked?
+//! Recognizes a volume before it is checked.
 
 use std::sync::Arc;
 
@@ -8,17 +8,19 @@ use crate::store::newest_superblock;
 use crate::superblock::SlotError;
 use crate::{BLOCK, Error, Result};
 
-/// What is looked at where no superblock is: a journal, and nodes and bitmaps behind it.
+/// The part of a device searched without a superblock: the journal, and nodes and bitmaps behind
+/// it.
 const LOOKED_AT: u64 = 160 << 20;
 /// Bytes that are read at once.
 const PIECE: u64 = 1 << 20;
-/// What the blocks of a volume begin with: groups' bitmaps, tree nodes, frames of the journal.
+/// Magic numbers of blocks: bitmaps, tree nodes, frames of the journal.
 const BEGINNINGS: [[u8; 4]; 3] = [*b"HFgb", *b"HfTn", *b"HFJf"];
 
-/// Tells a volume, whole or damaged, from something else. It may have lost both its superblocks.
+/// Distinguishes a volume, whole or damaged, from other content. Both superblocks may be lost.
 ///
 /// # Errors
-/// [`Error::NoVolume`]; [`Error::Superblock`] if it is a volume of another version of the format; those of the device.
+/// [`Error::NoVolume`]; [`Error::Superblock`] for a volume of another version of the format; those
+/// of the device.
 pub fn recognize(device: &Arc<dyn BlockDevice>) -> Result<()> {
     match newest_superblock(device) {
         Err(Error::Superblock { slots, .. }) if !slots.iter().any(SlotError::is_other_version) => {

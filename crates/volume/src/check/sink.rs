@@ -1,4 +1,4 @@
-//! Where findings go.
+//! Collects findings.
 
 use parking_lot::Mutex;
 
@@ -28,7 +28,7 @@ impl Sink {
         }
     }
 
-    /// The findings, and how many more there were.
+    /// The findings, and the number of those not kept.
     pub(super) fn into_findings(self) -> (Vec<Finding>, u64) {
         self.kept.into_inner()
     }

@@ -1,9 +1,9 @@
-//! What the next record of a frame is expected to say, and inodes coded as what differs from that.
+//! The expected fields of the next record of a frame, and inodes coded as differences from them.
 //!
 //! *Invariant.* Encoder and decoder update their contexts by the same calls in the same order, so
-//! that both expect the same. A frame begins with [`Context::new`]: it needs no other.
+//! both expect the same. A frame begins with [`Context::new`] and depends on no other frame.
 
-use super::varint::{Malformed, Reader, put, put_delta};
+use crate::varint::{Reader, put, put_delta};
 use holdfast_core::store::{InodeRecord, Lsn, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 
@@ -14,7 +14,7 @@ pub(super) struct Context {
     pub(super) lsn: Lsn,
     /// Of the last batch.
     pub(super) subvolume: u64,
-    /// The last time that something changed.
+    /// The time of the last change.
     pub(super) time: Time,
     /// The last inode created.
     pub(super) created: InodeRecord,
@@ -22,19 +22,19 @@ pub(super) struct Context {
     changed: InodeRecord,
     /// The last attributes of a directory.
     directory: InodeRecord,
-    /// What the last attributes of a directory added to its size.
+    /// How much the last attributes of a directory added to its size.
     step: u64,
     /// The directory of the last name.
     pub(super) dir: u64,
-    /// The cookie of the last name that appeared.
+    /// The cookie of the last name entered.
     pub(super) entered: u64,
-    /// The cookie of the last name that went.
+    /// The cookie of the last name removed.
     pub(super) left: u64,
     /// The last inode freed.
     pub(super) freed: u64,
-    /// The file whose content changed last.
+    /// The file with the last change of content.
     pub(super) file: u64,
-    /// The byte after that change.
+    /// The end of that change, in bytes.
     pub(super) offset: u64,
     /// The file of the last map.
     pub(super) mapped: u64,
@@ -67,7 +67,7 @@ const NOTHING: InodeRecord = InodeRecord {
 };
 
 impl Context {
-    /// What the first record of a frame is compared with.
+    /// The context before the first record of a frame.
     pub(super) const fn new(first: Lsn) -> Self {
         Self {
             lsn: first,
@@ -91,7 +91,7 @@ impl Context {
     }
 }
 
-/// What an inode record is for: it decides what is expected.
+/// The kind of an inode record, which decides the expected fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Created,
@@ -116,7 +116,7 @@ const MTIME: u32 = 1 << 2;
 const ATIME: u32 = 1 << 3;
 const SIZE: u32 = 1 << 4;
 const NLINK: u32 = 1 << 5;
-// The low byte's signs that a second byte, and a third, follow.
+// Set in the low byte if a second byte follows, and if a third one does.
 const MORE: u8 = 1 << 6;
 const RARE: u8 = 1 << 7;
 // Second byte.
@@ -127,7 +127,7 @@ const GID: u32 = 1 << 11;
 const RDEV: u32 = 1 << 12;
 const PARENT: u32 = 1 << 13;
 const BTIME: u32 = 1 << 14;
-// It says all there is to say: the one of the reference is the other.
+// Has no field: the value is the opposite of the reference's.
 const XATTRS: u32 = 1 << 15;
 // Third byte.
 const FLAGS: u32 = 1 << 16;
@@ -136,7 +136,7 @@ const LOW: u32 = INO | CTIME | MTIME | ATIME | SIZE | NLINK;
 const HIGH: u32 = KIND | PERM | UID | GID | RDEV | PARENT | BTIME | XATTRS;
 const THIRD: u32 = FLAGS | PROJECT;
 
-/// The fields in which an inode is not what was expected.
+/// The fields of an inode that differ from the expected ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Differences(u32);
 
@@ -176,13 +176,13 @@ impl Context {
 
     fn expected_parent(&self, role: Role) -> u64 {
         match role {
-            // Names are mostly created where the last one was touched.
+            // Most names are created in the directory of the last change.
             Role::Created => self.dir,
             Role::Changed | Role::Directory => self.reference(role).parent.0,
         }
     }
 
-    /// In what `inode` surprises.
+    /// The fields of `inode` that differ from the expected ones.
     #[inline]
     pub(super) fn differences(&self, role: Role, inode: &InodeRecord) -> Differences {
         let last = self.reference(role);
@@ -210,7 +210,7 @@ impl Context {
         )
     }
 
-    /// Writes those differences, and expects more of the same.
+    /// Writes those differences, and updates the context.
     #[inline]
     pub(super) fn put_inode(
         &mut self,
@@ -237,54 +237,35 @@ impl Context {
         if rare {
             buf.push((mask >> 16) as u8);
         }
-        let time = |buf: &mut Vec<u8>, time: Time, from: Time| {
-            put_delta(buf, time.0.cast_unsigned(), from.0.cast_unsigned());
+        let delta = |buf: &mut Vec<u8>, flag, value, from| {
+            if mask & flag != 0 {
+                put_delta(buf, value, from);
+            }
         };
-        if mask & INO != 0 {
-            put_delta(buf, inode.ino.0, self.expected_ino(role));
-        }
-        if mask & CTIME != 0 {
-            time(buf, inode.ctime, self.time);
-        }
-        if mask & MTIME != 0 {
-            time(buf, inode.mtime, last.mtime);
-        }
-        if mask & ATIME != 0 {
-            time(buf, inode.atime, last.atime);
-        }
-        if mask & SIZE != 0 {
-            put_delta(buf, inode.size, self.expected_size(role));
-        }
-        if mask & NLINK != 0 {
-            put(buf, u64::from(inode.nlink));
-        }
-        if mask & KIND != 0 {
-            buf.push(inode.kind.dirent_type());
-        }
-        if mask & PERM != 0 {
-            put(buf, u64::from(inode.perm));
-        }
-        if mask & UID != 0 {
-            put(buf, u64::from(inode.uid));
-        }
-        if mask & GID != 0 {
-            put(buf, u64::from(inode.gid));
-        }
-        if mask & RDEV != 0 {
-            put(buf, inode.rdev);
-        }
-        if mask & PARENT != 0 {
-            put_delta(buf, inode.parent.0, self.expected_parent(role));
-        }
-        if mask & BTIME != 0 {
-            time(buf, inode.btime, last.btime);
-        }
-        if mask & FLAGS != 0 {
-            put(buf, u64::from(inode.flags.bits()));
-        }
-        if mask & PROJECT != 0 {
-            put(buf, u64::from(inode.project));
-        }
+        let time = |buf: &mut Vec<u8>, flag, time: Time, from: Time| {
+            delta(buf, flag, time.0.cast_unsigned(), from.0.cast_unsigned());
+        };
+        let plain = |buf: &mut Vec<u8>, flag, value| {
+            if mask & flag != 0 {
+                put(buf, value);
+            }
+        };
+        delta(buf, INO, inode.ino.0, self.expected_ino(role));
+        time(buf, CTIME, inode.ctime, self.time);
+        time(buf, MTIME, inode.mtime, last.mtime);
+        time(buf, ATIME, inode.atime, last.atime);
+        delta(buf, SIZE, inode.size, self.expected_size(role));
+        plain(buf, NLINK, inode.nlink.into());
+        // One byte, as `read_kind` expects: the type's number is below 0x80.
+        plain(buf, KIND, inode.kind.dirent_type().into());
+        plain(buf, PERM, inode.perm.into());
+        plain(buf, UID, inode.uid.into());
+        plain(buf, GID, inode.gid.into());
+        plain(buf, RDEV, inode.rdev);
+        delta(buf, PARENT, inode.parent.0, self.expected_parent(role));
+        time(buf, BTIME, inode.btime, last.btime);
+        plain(buf, FLAGS, inode.flags.bits().into());
+        plain(buf, PROJECT, inode.project.into());
     }
 
     /// Reads what [`put_inode`](Self::put_inode) wrote. `differs`: were there any differences?
@@ -294,32 +275,28 @@ impl Context {
         reader: &mut Reader<'_>,
         role: Role,
         differs: bool,
-    ) -> Result<InodeRecord, Malformed> {
+    ) -> Option<InodeRecord> {
         let mask = if differs { read_mask(reader)? } else { 0 };
         let inode = self.fields(reader, role, mask)?;
         self.remember(role, &inode);
-        Ok(inode)
+        Some(inode)
     }
 
-    fn fields(
-        &self,
-        reader: &mut Reader<'_>,
-        role: Role,
-        mask: u32,
-    ) -> Result<InodeRecord, Malformed> {
-        let mut inode = self.reference(role).clone();
+    fn fields(&self, reader: &mut Reader<'_>, role: Role, mask: u32) -> Option<InodeRecord> {
         let last = self.reference(role);
+        let mut inode = last.clone();
+        let delta = |reader: &mut Reader<'_>, flag: u32, expected: u64| match mask & flag {
+            0 => Some(expected),
+            _ => reader.delta(expected),
+        };
         let time = |reader: &mut Reader<'_>, flag: u32, from: Time, otherwise: Time| {
             if mask & flag == 0 {
-                return Ok(otherwise);
+                return Some(otherwise);
             }
             let time = reader.delta(from.0.cast_unsigned())?;
-            Ok(Time(time.cast_signed()))
+            Some(Time(time.cast_signed()))
         };
-        inode.ino = Ino(self.expected_ino(role));
-        if mask & INO != 0 {
-            inode.ino = Ino(reader.delta(inode.ino.0)?);
-        }
+        inode.ino = Ino(delta(reader, INO, self.expected_ino(role))?);
         inode.ctime = time(reader, CTIME, self.time, self.time)?;
         let (atime, btime) = match role {
             Role::Created => (inode.ctime, inode.ctime),
@@ -327,41 +304,22 @@ impl Context {
         };
         inode.mtime = time(reader, MTIME, last.mtime, inode.ctime)?;
         inode.atime = time(reader, ATIME, last.atime, atime)?;
-        inode.size = self.expected_size(role);
-        if mask & SIZE != 0 {
-            inode.size = reader.delta(inode.size)?;
-        }
-        if mask & NLINK != 0 {
-            inode.nlink = reader.narrow()?;
-        }
+        inode.size = delta(reader, SIZE, self.expected_size(role))?;
+        inode.nlink = narrow(reader, mask & NLINK, inode.nlink)?;
         if mask & KIND != 0 {
             inode.kind = read_kind(reader)?;
         }
-        if mask & PERM != 0 {
-            inode.perm = reader.narrow()?;
-        }
-        if mask & UID != 0 {
-            inode.uid = reader.narrow()?;
-        }
-        if mask & GID != 0 {
-            inode.gid = reader.narrow()?;
-        }
-        if mask & RDEV != 0 {
-            inode.rdev = reader.varint()?;
-        }
-        inode.parent = Ino(self.expected_parent(role));
-        if mask & PARENT != 0 {
-            inode.parent = Ino(reader.delta(inode.parent.0)?);
-        }
+        inode.perm = narrow(reader, mask & PERM, inode.perm)?;
+        inode.uid = narrow(reader, mask & UID, inode.uid)?;
+        inode.gid = narrow(reader, mask & GID, inode.gid)?;
+        inode.rdev = narrow(reader, mask & RDEV, inode.rdev)?;
+        inode.parent = Ino(delta(reader, PARENT, self.expected_parent(role))?);
         inode.btime = time(reader, BTIME, last.btime, btime)?;
         inode.xattrs ^= mask & XATTRS != 0;
-        if mask & FLAGS != 0 {
-            inode.flags = FileFlags::from_bits_retain(reader.narrow()?);
-        }
-        if mask & PROJECT != 0 {
-            inode.project = reader.narrow()?;
-        }
-        Ok(inode)
+        let flags = narrow(reader, mask & FLAGS, inode.flags.bits())?;
+        inode.flags = FileFlags::from_bits_retain(flags);
+        inode.project = narrow(reader, mask & PROJECT, inode.project)?;
+        Some(inode)
     }
 
     fn remember(&mut self, role: Role, inode: &InodeRecord) {
@@ -381,26 +339,27 @@ impl Context {
     }
 }
 
-fn read_mask(reader: &mut Reader<'_>) -> Result<u32, Malformed> {
+/// A number of a field, read if its `flag` is set.
+fn narrow<T: TryFrom<u64>>(reader: &mut Reader<'_>, flag: u32, otherwise: T) -> Option<T> {
+    match flag {
+        0 => Some(otherwise),
+        _ => reader.narrow(),
+    }
+}
+
+fn read_mask(reader: &mut Reader<'_>) -> Option<u32> {
     let low = reader.byte()?;
     let mut next = |sign: u8| match low & sign {
-        0 => Ok(0),
+        0 => Some(0),
         _ => reader.byte().map(u32::from),
     };
     let (high, third) = (next(MORE)?, next(RARE)?);
     let mask = u32::from(low & !(MORE | RARE)) | high << 8 | third << 16;
-    if mask & !(LOW | HIGH | THIRD) != 0 {
-        return Err(Malformed);
-    }
-    Ok(mask)
+    (mask & !(LOW | HIGH | THIRD) == 0).then_some(mask)
 }
 
-/// A type by the number that readdir(3) has for it.
-pub(super) fn read_kind(reader: &mut Reader<'_>) -> Result<FileType, Malformed> {
-    match reader.byte()? {
-        0 => Err(Malformed),
-        number => FileType::from_mode(u32::from(number & 0x0f) << 12)
-            .filter(|kind| kind.dirent_type() == number)
-            .ok_or(Malformed),
-    }
+/// A type by its number in readdir(3).
+pub(super) fn read_kind(reader: &mut Reader<'_>) -> Option<FileType> {
+    let number = reader.byte().filter(|number| *number != 0)?;
+    FileType::from_mode(u32::from(number & 0x0f) << 12).filter(|kind| kind.dirent_type() == number)
 }

@@ -1,5 +1,5 @@
-//! Bytes to batches: whatever the bytes are, a decoder answers records that lie inside them, or
-//! [`Undecodable`]; it allocates nothing.
+//! Decodes batches. For any bytes the decoder returns records that lie inside them, or
+//! [`Undecodable`]. It allocates nothing.
 
 use super::context::{Context, Role, read_kind};
 use super::opcode::{
@@ -10,35 +10,28 @@ use super::opcode::{
 };
 use super::record::{BatchHead, Map, Overwrite, Record};
 use super::region::BLOCK;
-use super::varint::{Malformed, Reader};
+use crate::varint::Reader;
 use holdfast_core::store::{Change, Lsn};
 use holdfast_types::Ino;
 
 /// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Undecodable {
-    /// They contradict themselves.
+    /// The bytes contradict themselves.
     Malformed,
-    /// This operation is not known here: a later Holdfast has it.
+    /// An operation of a later Holdfast.
     Unknown(u8),
 }
 
-impl From<Malformed> for Undecodable {
-    fn from(_: Malformed) -> Self {
-        Self::Malformed
-    }
-}
-
-/// Reads what stands before a batch.
+/// Reads the head of a batch.
 #[inline]
-pub(super) fn head(reader: &mut Reader<'_>, context: &mut Context) -> Result<BatchHead, Malformed> {
-    let first = reader.varint()?;
-    let lsn = context.lsn.0.checked_add(first >> 1).ok_or(Malformed)?;
-    context.lsn = Lsn(lsn);
+pub(super) fn head(reader: &mut Reader<'_>, context: &mut Context) -> Option<BatchHead> {
+    let first = reader.number()?;
+    context.lsn = Lsn(context.lsn.0.checked_add(first >> 1)?);
     if first & 1 != 0 {
-        context.subvolume = reader.varint()?;
+        context.subvolume = reader.number()?;
     }
-    Ok(BatchHead {
+    Some(BatchHead {
         lsn: context.lsn,
         subvolume: context.subvolume,
     })
@@ -48,7 +41,7 @@ pub(super) fn head(reader: &mut Reader<'_>, context: &mut Context) -> Result<Bat
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     reader: Reader<'a>,
-    // What one compact record still has to say, in this order.
+    // Further records of one compact record, in this order.
     queued: [Option<Record<'a>>; 2],
     last: bool,
 }
@@ -62,7 +55,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// What follows the batch, once it has ended.
+    /// The bytes behind the batch, once it has ended.
     pub(super) const fn rest(&self) -> Reader<'a> {
         self.reader
     }
@@ -80,42 +73,51 @@ impl<'a> Decoder<'a> {
         if self.last {
             return Ok(None);
         }
-        let first = self.reader.byte()?;
+        let first = self.reader.byte().ok_or(Undecodable::Malformed)?;
         self.last = first & LAST != 0;
         let sign = Sign(first);
-        Ok(Some(match sign.operation() {
-            CREATE_NAMED => self.named(context, sign)?,
-            MAP => Record::Map(map(&mut self.reader, context, sign)?),
-            NUMBERS => Record::Numbers(Ino(self.reader.varint()?)),
-            OVERWRITE => Record::Overwrite(overwrite(&mut self.reader)?),
-            _ => Record::Change(change(&mut self.reader, context, sign)?),
-        }))
+        let reader = &mut self.reader;
+        let record = match sign.operation() {
+            CREATE_NAMED => self.named(context, sign),
+            CREATE..=FREE => change(reader, context, sign).map(Record::Change),
+            MAP => map(reader, context, sign).map(Record::Map),
+            NUMBERS => reader.number().map(|upto| Record::Numbers(Ino(upto))),
+            OVERWRITE => overwrite(reader).map(Record::Overwrite),
+            0 => None,
+            unknown => return Err(Undecodable::Unknown(unknown)),
+        };
+        record.map(Some).ok_or(Undecodable::Malformed)
     }
 
-    fn named(&mut self, context: &mut Context, sign: Sign) -> Result<Record<'a>, Malformed> {
+    fn named(&mut self, context: &mut Context, sign: Sign) -> Option<Record<'a>> {
         let reader = &mut self.reader;
         let mask = sign.mask(reader)?;
         let directory = context.inode(reader, Role::Directory, mask & NAMED_DIRECTORY != 0)?;
         context.dir = directory.ino.0;
         let inode = context.inode(reader, Role::Created, mask & NAMED_INODE != 0)?;
-        let mut cookie = context.entered.wrapping_add(1);
-        if mask & NAMED_COOKIE != 0 {
-            cookie = reader.delta(cookie)?;
-        }
-        context.entered = cookie;
+        context.entered = delta(reader, mask & NAMED_COOKIE, context.entered.wrapping_add(1))?;
         let enter = Change::Enter {
             dir: directory.ino,
             name: reader.bytes()?,
-            cookie,
+            cookie: context.entered,
             ino: inode.ino,
             kind: inode.kind,
         };
         let after = Change::Attributes { inode: directory };
         self.queued = [Some(Record::Change(enter)), Some(Record::Change(after))];
-        Ok(Record::Change(Change::Create {
+        Some(Record::Change(Change::Create {
             inode,
             target: None,
         }))
+    }
+}
+
+/// A number, which is `expected` unless the flag is set.
+#[inline]
+fn delta(reader: &mut Reader<'_>, flag: u8, expected: u64) -> Option<u64> {
+    match flag {
+        0 => Some(expected),
+        _ => reader.delta(expected),
     }
 }
 
@@ -138,20 +140,25 @@ impl Sign {
 
     /// The byte of differences, if there is one.
     #[inline]
-    fn mask(self, reader: &mut Reader<'_>) -> Result<u8, Malformed> {
-        if self.differs() { reader.byte() } else { Ok(0) }
+    fn mask(self, reader: &mut Reader<'_>) -> Option<u8> {
+        if self.differs() {
+            reader.byte()
+        } else {
+            Some(0)
+        }
     }
 }
 
-fn change<'a>(
-    reader: &mut Reader<'a>,
-    context: &mut Context,
-    sign: Sign,
-) -> Result<Change<'a>, Undecodable> {
-    Ok(match sign.operation() {
+/// A change of the core; the operation is one of them.
+fn change<'a>(reader: &mut Reader<'a>, context: &mut Context, sign: Sign) -> Option<Change<'a>> {
+    let (operation, flag) = (sign.operation(), u8::from(sign.differs()));
+    Some(match operation {
         CREATE => Change::Create {
             inode: context.inode(reader, Role::Created, sign.differs())?,
-            target: sign.choice().then(|| reader.bytes()).transpose()?,
+            target: match sign.choice() {
+                true => Some(reader.bytes()?),
+                false => None,
+            },
         },
         ATTRIBUTES => Change::Attributes {
             inode: context.inode(reader, Role::Changed, sign.differs())?,
@@ -160,7 +167,16 @@ fn change<'a>(
             inode: context.inode(reader, Role::Directory, sign.differs())?,
         },
         ENTER => enter(reader, context, sign)?,
-        LEAVE => leave(reader, context, sign)?,
+        LEAVE => {
+            let mask = sign.mask(reader)?;
+            context.dir = delta(reader, mask & NAME_DIR, context.dir)?;
+            context.left = delta(reader, mask & NAME_COOKIE, context.left.wrapping_add(1))?;
+            Change::Leave {
+                dir: Ino(context.dir),
+                name: reader.bytes()?,
+                cookie: context.left,
+            }
+        }
         WRITE => {
             let (ino, offset) = place(reader, context, sign)?;
             let data = reader.bytes()?;
@@ -171,158 +187,86 @@ fn change<'a>(
             let (ino, size) = place(reader, context, sign)?;
             Change::Truncate { ino, size }
         }
-        ZERO => {
-            let (ino, offset, len) = range(reader, context, sign)?;
-            Change::Zero {
-                ino,
-                offset,
-                len,
-                keep: sign.choice(),
-            }
-        }
-        ALLOCATE => {
-            let (ino, offset, len) = range(reader, context, sign)?;
-            Change::Allocate { ino, offset, len }
-        }
-        COLLAPSE => {
-            let (ino, offset, len) = range(reader, context, sign)?;
-            Change::Collapse { ino, offset, len }
-        }
-        INSERT => {
-            let (ino, offset, len) = range(reader, context, sign)?;
-            Change::Insert { ino, offset, len }
-        }
-        XATTR => {
-            let mut ino = context.created.ino;
-            if sign.differs() {
-                ino = Ino(reader.delta(ino.0)?);
-            }
-            Change::Xattr {
-                ino,
-                name: reader.bytes()?,
-                value: (!sign.choice()).then(|| reader.bytes()).transpose()?,
-            }
-        }
+        XATTR => Change::Xattr {
+            ino: Ino(delta(reader, flag, context.created.ino.0)?),
+            name: reader.bytes()?,
+            value: match sign.choice() {
+                true => None,
+                false => Some(reader.bytes()?),
+            },
+        },
         FREE => {
-            let mut ino = context.freed.wrapping_add(1);
-            if sign.differs() {
-                ino = reader.delta(ino)?;
-            }
-            context.freed = ino;
-            Change::Free { ino: Ino(ino) }
+            context.freed = delta(reader, flag, context.freed.wrapping_add(1))?;
+            let ino = Ino(context.freed);
+            Change::Free { ino }
         }
-        0 => return Err(Undecodable::Malformed),
-        unknown => return Err(Undecodable::Unknown(unknown)),
+        _ => {
+            let (ino, offset) = place(reader, context, sign)?;
+            let len = reader.number()?;
+            context.offset = offset.wrapping_add(len);
+            match operation {
+                ALLOCATE => Change::Allocate { ino, offset, len },
+                COLLAPSE => Change::Collapse { ino, offset, len },
+                INSERT => Change::Insert { ino, offset, len },
+                ZERO => Change::Zero {
+                    ino,
+                    offset,
+                    len,
+                    keep: sign.choice(),
+                },
+                _ => return None,
+            }
+        }
     })
 }
 
-fn enter<'a>(
-    reader: &mut Reader<'a>,
-    context: &mut Context,
-    sign: Sign,
-) -> Result<Change<'a>, Malformed> {
+fn enter<'a>(reader: &mut Reader<'a>, context: &mut Context, sign: Sign) -> Option<Change<'a>> {
     let mask = sign.mask(reader)?;
-    if mask & NAME_DIR != 0 {
-        context.dir = reader.delta(context.dir)?;
-    }
-    let mut cookie = context.entered.wrapping_add(1);
-    if mask & NAME_COOKIE != 0 {
-        cookie = reader.delta(cookie)?;
-    }
-    context.entered = cookie;
-    let (mut ino, mut kind) = (context.created.ino, context.created.kind);
-    if mask & NAME_INO != 0 {
-        ino = Ino(reader.delta(ino.0)?);
-    }
-    if mask & NAME_KIND != 0 {
-        kind = read_kind(reader)?;
-    }
-    Ok(Change::Enter {
+    context.dir = delta(reader, mask & NAME_DIR, context.dir)?;
+    context.entered = delta(reader, mask & NAME_COOKIE, context.entered.wrapping_add(1))?;
+    let ino = Ino(delta(reader, mask & NAME_INO, context.created.ino.0)?);
+    let kind = match mask & NAME_KIND {
+        0 => context.created.kind,
+        _ => read_kind(reader)?,
+    };
+    Some(Change::Enter {
         dir: Ino(context.dir),
         name: reader.bytes()?,
-        cookie,
+        cookie: context.entered,
         ino,
         kind,
     })
 }
 
-fn leave<'a>(
-    reader: &mut Reader<'a>,
-    context: &mut Context,
-    sign: Sign,
-) -> Result<Change<'a>, Malformed> {
-    let mask = sign.mask(reader)?;
-    if mask & NAME_DIR != 0 {
-        context.dir = reader.delta(context.dir)?;
-    }
-    let mut cookie = context.left.wrapping_add(1);
-    if mask & NAME_COOKIE != 0 {
-        cookie = reader.delta(cookie)?;
-    }
-    context.left = cookie;
-    Ok(Change::Leave {
-        dir: Ino(context.dir),
-        name: reader.bytes()?,
-        cookie,
-    })
-}
-
-fn place(
-    reader: &mut Reader<'_>,
-    context: &mut Context,
-    sign: Sign,
-) -> Result<(Ino, u64), Malformed> {
+fn place(reader: &mut Reader<'_>, context: &mut Context, sign: Sign) -> Option<(Ino, u64)> {
     let mask = sign.mask(reader)?;
     if mask & RANGE_FILE != 0 {
         context.file = reader.delta(context.file)?;
         context.offset = 0;
     }
-    if mask & RANGE_OFFSET != 0 {
-        context.offset = reader.delta(context.offset)?;
-    }
-    Ok((Ino(context.file), context.offset))
+    context.offset = delta(reader, mask & RANGE_OFFSET, context.offset)?;
+    Some((Ino(context.file), context.offset))
 }
 
-fn range(
-    reader: &mut Reader<'_>,
-    context: &mut Context,
-    sign: Sign,
-) -> Result<(Ino, u64, u64), Malformed> {
-    let (ino, offset) = place(reader, context, sign)?;
-    let len = reader.varint()?;
-    context.offset = offset.wrapping_add(len);
-    Ok((ino, offset, len))
+fn overwrite<'a>(reader: &mut Reader<'a>) -> Option<Overwrite<'a>> {
+    let (block, from, data) = (reader.number()?, reader.narrow()?, reader.bytes()?);
+    let end = data.len().checked_add(from)?;
+    (end <= BLOCK).then_some(Overwrite { block, from, data })
 }
 
-fn overwrite<'a>(reader: &mut Reader<'a>) -> Result<Overwrite<'a>, Malformed> {
-    let (block, from, data) = (reader.varint()?, reader.narrow()?, reader.bytes()?);
-    let end = data.len().checked_add(from).ok_or(Malformed)?;
-    match end <= BLOCK {
-        true => Ok(Overwrite { block, from, data }),
-        false => Err(Malformed),
-    }
-}
-
-fn map(reader: &mut Reader<'_>, context: &mut Context, sign: Sign) -> Result<Map, Malformed> {
+fn map(reader: &mut Reader<'_>, context: &mut Context, sign: Sign) -> Option<Map> {
     let mask = sign.mask(reader)?;
     if mask & MAP_FILE != 0 {
         context.mapped = reader.delta(context.mapped)?;
         context.block = 0;
     }
-    let (mut offset, mut start) = (context.block, context.place);
-    if mask & MAP_OFFSET != 0 {
-        offset = reader.delta(offset)?;
-    }
-    if mask & MAP_PLACE != 0 {
-        start = reader.delta(start)?;
-    }
-    if mask & MAP_BIRTH != 0 {
-        context.birth = reader.delta(context.birth)?;
-    }
-    let blocks = reader.varint()?;
+    let offset = delta(reader, mask & MAP_OFFSET, context.block)?;
+    let start = delta(reader, mask & MAP_PLACE, context.place)?;
+    context.birth = delta(reader, mask & MAP_BIRTH, context.birth)?;
+    let blocks = reader.number()?;
     context.block = offset.wrapping_add(blocks);
     context.place = start.wrapping_add(blocks);
-    Ok(Map {
+    Some(Map {
         ino: Ino(context.mapped),
         offset,
         start,

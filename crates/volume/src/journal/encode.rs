@@ -1,4 +1,4 @@
-//! Batches to bytes.
+//! Encodes batches.
 
 use super::context::{Context, Role};
 use super::opcode::{
@@ -7,25 +7,28 @@ use super::opcode::{
     NAME_DIR, NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, OVERWRITE,
     RANGE_FILE, RANGE_OFFSET, RECORD_MAX, TRUNCATE, WRITE, XATTR, ZERO,
 };
-use super::record::{AsRecord, BatchHead, Map};
-use super::varint::{put, put_bytes, put_delta};
+use super::record::{AsRecord, BatchHead, Map, RecordRef};
+use crate::varint::{put, put_bytes, put_delta};
 use holdfast_core::store::{Change, InodeRecord};
 use holdfast_types::{FileType, Ino};
 
-/// No batch of these records is longer than this once it is encoded, whatever came before it.
+/// The most bytes of a batch of these records, in any context.
 pub(super) fn longest<R: AsRecord>(records: &[R]) -> usize {
-    let bytes = |record: &R| match record.as_change() {
-        Some(Change::Enter { name, .. } | Change::Leave { name, .. }) => name.len(),
-        Some(Change::Write { data, .. }) => data.len(),
-        Some(Change::Create { target, .. }) => target.map_or(0, <[u8]>::len),
-        Some(Change::Xattr { name, value, .. }) => name.len() + value.map_or(0, <[u8]>::len),
-        _ => record.as_overwrite().map_or(0, |bytes| bytes.data.len()),
+    let bytes = |record: &R| match record.as_record() {
+        RecordRef::Change(Change::Enter { name, .. } | Change::Leave { name, .. }) => name.len(),
+        RecordRef::Change(Change::Write { data, .. }) => data.len(),
+        RecordRef::Change(Change::Create { target, .. }) => target.map_or(0, <[u8]>::len),
+        RecordRef::Change(Change::Xattr { name, value, .. }) => {
+            name.len() + value.map_or(0, <[u8]>::len)
+        }
+        RecordRef::Overwrite(bytes) => bytes.data.len(),
+        _ => 0,
     };
     let records = records.iter().map(|record| RECORD_MAX + bytes(record));
     HEAD_MAX + records.sum::<usize>()
 }
 
-/// Appends a batch that is not empty. `context` expects what follows in `buf`.
+/// Appends a batch, which is not empty.
 pub(super) fn batch<R: AsRecord>(
     buf: &mut Vec<u8>,
     context: &mut Context,
@@ -50,25 +53,26 @@ pub(super) fn batch<R: AsRecord>(
             rest = &rest[3..];
             continue;
         }
-        if let Some(change) = first.as_change() {
-            put_change(buf, context, change);
-        } else if let Some(map) = first.as_map() {
-            put_map(buf, context, map);
-        } else if let Some(upto) = first.as_numbers() {
-            buf.push(NUMBERS);
-            put(buf, upto.0);
-        } else if let Some(bytes) = first.as_overwrite() {
-            buf.push(OVERWRITE);
-            put(buf, bytes.block);
-            put(buf, bytes.from as u64);
-            put_bytes(buf, bytes.data);
+        match first.as_record() {
+            RecordRef::Change(change) => put_change(buf, context, change),
+            RecordRef::Map(map) => put_map(buf, context, map),
+            RecordRef::Numbers(upto) => {
+                buf.push(NUMBERS);
+                put(buf, upto.0);
+            }
+            RecordRef::Overwrite(bytes) => {
+                buf.push(OVERWRITE);
+                put(buf, bytes.block);
+                put(buf, bytes.from as u64);
+                put_bytes(buf, bytes.data);
+            }
         }
         rest = after;
     }
     buf[last] |= LAST;
 }
 
-/// What nearly every batch is: a new inode, its name, the directory after that.
+/// The most common batch: a new inode, its name, and the directory's attributes.
 struct Named<'a> {
     inode: &'a InodeRecord,
     name: &'a [u8],
@@ -82,24 +86,21 @@ impl<'a> Named<'a> {
         let [first, second, third, ..] = records else {
             return None;
         };
-        let Some(Change::Create {
-            inode,
-            target: None,
-        }) = first.as_change()
+        let (
+            RecordRef::Change(Change::Create {
+                inode,
+                target: None,
+            }),
+            RecordRef::Change(&Change::Enter {
+                dir,
+                name,
+                cookie,
+                ino,
+                kind,
+            }),
+            RecordRef::Change(Change::Attributes { inode: directory }),
+        ) = (first.as_record(), second.as_record(), third.as_record())
         else {
-            return None;
-        };
-        let Some(&Change::Enter {
-            dir,
-            name,
-            cookie,
-            ino,
-            kind,
-        }) = second.as_change()
-        else {
-            return None;
-        };
-        let Some(Change::Attributes { inode: directory }) = third.as_change() else {
             return None;
         };
         let one = ino == inode.ino && kind == inode.kind;
@@ -127,18 +128,25 @@ impl<'a> Named<'a> {
         }
         context.put_inode(buf, Role::Created, self.inode, differences);
         let expected = context.entered.wrapping_add(1);
-        if self.cookie != expected {
-            mask |= NAMED_COOKIE;
-            put_delta(buf, self.cookie, expected);
-        }
+        mask |= differ(buf, NAMED_COOKIE, self.cookie, expected);
         context.entered = self.cookie;
         seal(buf, start, mask);
         put_bytes(buf, self.name);
     }
 }
 
-/// Fills in the second byte of the record that begins at `start`, or drops it when it is the last
-/// so far and there is nothing to say.
+/// Writes a number that is not the expected one; returns its flag then, and otherwise 0.
+#[inline]
+fn differ(buf: &mut Vec<u8>, flag: u8, value: u64, expected: u64) -> u8 {
+    if value == expected {
+        return 0;
+    }
+    put_delta(buf, value, expected);
+    flag
+}
+
+/// Fills in the second byte of the record that begins at `start`. Without differences, the byte is
+/// dropped: it is the last one so far.
 fn seal(buf: &mut Vec<u8>, start: usize, mask: u8) {
     if mask == 0 {
         buf.pop();
@@ -199,13 +207,9 @@ fn put_change(buf: &mut Vec<u8>, context: &mut Context, change: &Change<'_>) {
         }
         Change::Xattr { ino, name, value } => put_xattr(buf, context, ino, name, value),
         Change::Free { ino } => {
-            let expected = context.freed.wrapping_add(1);
-            if ino.0 == expected {
-                buf.push(FREE);
-            } else {
-                buf.push(FREE | DIFFERS);
-                put_delta(buf, ino.0, expected);
-            }
+            let start = buf.len();
+            buf.push(FREE);
+            buf[start] |= differ(buf, DIFFERS, ino.0, context.freed.wrapping_add(1));
             context.freed = ino.0;
         }
     }
@@ -234,51 +238,30 @@ fn put_enter(
     name: &[u8],
 ) {
     let start = buf.len();
-    let mut mask = 0;
     buf.extend_from_slice(&[ENTER, 0]);
-    if dir.0 != context.dir {
-        mask |= NAME_DIR;
-        put_delta(buf, dir.0, context.dir);
-        context.dir = dir.0;
-    }
-    let expected = context.entered.wrapping_add(1);
-    if cookie != expected {
-        mask |= NAME_COOKIE;
-        put_delta(buf, cookie, expected);
-    }
-    context.entered = cookie;
-    if ino != context.created.ino {
-        mask |= NAME_INO;
-        put_delta(buf, ino.0, context.created.ino.0);
-    }
+    let mut mask = differ(buf, NAME_DIR, dir.0, context.dir);
+    mask |= differ(buf, NAME_COOKIE, cookie, context.entered.wrapping_add(1));
+    mask |= differ(buf, NAME_INO, ino.0, context.created.ino.0);
     if kind != context.created.kind {
         mask |= NAME_KIND;
         buf.push(kind.dirent_type());
     }
+    (context.dir, context.entered) = (dir.0, cookie);
     seal(buf, start, mask);
     put_bytes(buf, name);
 }
 
 fn put_leave(buf: &mut Vec<u8>, context: &mut Context, dir: Ino, cookie: u64, name: &[u8]) {
     let start = buf.len();
-    let mut mask = 0;
     buf.extend_from_slice(&[LEAVE, 0]);
-    if dir.0 != context.dir {
-        mask |= NAME_DIR;
-        put_delta(buf, dir.0, context.dir);
-        context.dir = dir.0;
-    }
-    let expected = context.left.wrapping_add(1);
-    if cookie != expected {
-        mask |= NAME_COOKIE;
-        put_delta(buf, cookie, expected);
-    }
-    context.left = cookie;
+    let mut mask = differ(buf, NAME_DIR, dir.0, context.dir);
+    mask |= differ(buf, NAME_COOKIE, cookie, context.left.wrapping_add(1));
+    (context.dir, context.left) = (dir.0, cookie);
     seal(buf, start, mask);
     put_bytes(buf, name);
 }
 
-/// A file and a byte of it; the change is expected to begin where the last one ended.
+/// A file and a byte of it; a change is expected to begin where the last one ended.
 fn put_place(buf: &mut Vec<u8>, context: &mut Context, operation: u8, ino: Ino, offset: u64) {
     let start = buf.len();
     let mut mask = 0;
@@ -289,11 +272,8 @@ fn put_place(buf: &mut Vec<u8>, context: &mut Context, operation: u8, ino: Ino, 
         context.file = ino.0;
         context.offset = 0;
     }
-    if offset != context.offset {
-        mask |= RANGE_OFFSET;
-        put_delta(buf, offset, context.offset);
-        context.offset = offset;
-    }
+    mask |= differ(buf, RANGE_OFFSET, offset, context.offset);
+    context.offset = offset;
     seal(buf, start, mask);
 }
 
@@ -320,10 +300,7 @@ fn put_xattr(
     if value.is_none() {
         buf[start] |= CHOICE;
     }
-    if ino != context.created.ino {
-        buf[start] |= DIFFERS;
-        put_delta(buf, ino.0, context.created.ino.0);
-    }
+    buf[start] |= differ(buf, DIFFERS, ino.0, context.created.ino.0);
     put_bytes(buf, name);
     if let Some(value) = value {
         put_bytes(buf, value);
@@ -340,18 +317,9 @@ fn put_map(buf: &mut Vec<u8>, context: &mut Context, map: &Map) {
         context.mapped = map.ino.0;
         context.block = 0;
     }
-    if map.offset != context.block {
-        mask |= MAP_OFFSET;
-        put_delta(buf, map.offset, context.block);
-    }
-    if map.start != context.place {
-        mask |= MAP_PLACE;
-        put_delta(buf, map.start, context.place);
-    }
-    if map.birth != context.birth {
-        mask |= MAP_BIRTH;
-        put_delta(buf, map.birth, context.birth);
-    }
+    mask |= differ(buf, MAP_OFFSET, map.offset, context.block);
+    mask |= differ(buf, MAP_PLACE, map.start, context.place);
+    mask |= differ(buf, MAP_BIRTH, map.birth, context.birth);
     context.block = map.offset.wrapping_add(map.blocks);
     context.place = map.start.wrapping_add(map.blocks);
     context.birth = map.birth;

@@ -1,26 +1,26 @@
 use holdfast_device::DeviceError;
 
-/// A result whose error is a journal's.
+/// A result with a journal's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a journal cannot do.
+/// An error of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// No room until a checkpoint trims: nothing happened, and the same call may succeed then.
+    /// No room until a checkpoint trims. Nothing was appended, and the same call may succeed later.
     #[error("the journal is full")]
     Full,
     /// One batch larger than the journal can ever take.
     #[error("a change of {blocks} blocks in a journal that takes {most}")]
     TooLarge {
-        /// What it needs.
+        /// Blocks of the batch.
         blocks: u64,
-        /// What an empty journal has for it.
+        /// Blocks that an empty journal has for it.
         most: u64,
     },
-    /// A commit failed before, so nothing more is taken.
+    /// A commit failed before; the journal takes nothing more.
     #[error("the journal failed earlier")]
     Failed,
     /// The region is too small, or reaches past the device.
@@ -41,7 +41,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: Reason,
     },
-    /// What was committed is whole, and a later Holdfast wrote it.
+    /// The record is whole, but a later Holdfast wrote it.
     #[error(
         "journal block {block}: operation {operation}, which this Holdfast does not know: use a newer one"
     )]
@@ -62,10 +62,10 @@ pub enum Reason {
     /// The checksum is right and a record makes no sense.
     #[error("malformed record")]
     Record,
-    /// Part of a batch without the rest, or with another's.
+    /// A part of a batch without the others, or beside a part of another batch.
     #[error("a batch in pieces that do not belong together")]
     Pieces,
-    /// Batches of a lane that go back in time.
+    /// LSNs of a log buffer that decrease.
     #[error("stamps out of order")]
     Order,
 }

@@ -1,4 +1,4 @@
-//! Frames: what a journal writes, up to 64 KiB of batches of one lane behind a header.
+//! Frames: up to 64 KiB of batches of one log buffer behind a header.
 
 use super::region::BLOCK;
 use crate::checksum::checksum;
@@ -12,7 +12,7 @@ pub(crate) const HEADER: usize = size_of::<Header>();
 /// The most blocks of a frame.
 pub(super) const FRAME_BLOCKS: usize = 16;
 
-/// What counts ends below this: nothing that is added to it in a lifetime goes over the end.
+/// Counters in frames stay below this: no addition to them overflows in a lifetime.
 pub(super) const NUMBERS_END: u64 = 1 << 62;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"HFJf");
@@ -46,15 +46,16 @@ struct Header {
     cache: [u8; 6],
 }
 
-/// Which cache holds frames that were written and not flushed: what a
-/// [device's identity](holdfast_device::BlockDevice::cache_identity) comes to in the 48 bits that a frame has for it.
+/// The identity of the cache that holds frames written without a flush: the
+/// [device's](holdfast_device::BlockDevice::cache_identity), reduced to the 48 bits of a frame's
+/// field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cache([u8; 6]);
 
 impl Cache {
     pub(super) fn of(identity: u64) -> Self {
         let [a, b, c, d, e, f, g, h] = identity.to_le_bytes();
-        // Zeros say that there is none.
+        // Zeros in the field mean that there is none.
         Self([a ^ g, b ^ h, c, d, e, f].map(|byte| if byte == 0 { 1 } else { byte }))
     }
 
@@ -68,7 +69,7 @@ impl Cache {
 pub(super) struct Piece {
     /// It begins inside a batch.
     pub(super) continues: bool,
-    /// It ends inside one, which goes on in the lane's next frame.
+    /// It ends inside a batch, which continues in the log buffer's next frame.
     pub(super) continued: bool,
 }
 
@@ -78,18 +79,20 @@ impl Piece {
     }
 }
 
-/// What the writer of a frame knows when it writes.
+/// The header fields that depend on the frame's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// [`Region::volume`](super::Region::volume).
     pub(super) volume: u64,
     /// Counts the openings of the journal that wrote something.
     pub(super) incarnation: u64,
-    /// Where the frame lies; never the same twice in a life.
+    /// The frame's place in the ring; never the same twice in an incarnation.
     pub(super) position: u64,
-    /// All before that was durable when the frame was written. Without a cache, its group begins there.
+    /// All frames before this place were durable when the frame was written. Without a cache, the
+    /// group begins there.
     pub(super) group: u64,
-    /// What holds the frame, and the bytes that its records tell of, if it was written without a flush.
+    /// The cache that holds the frame and the blocks that its records map, if it was written
+    /// without a flush.
     pub(super) cache: Option<Cache>,
     /// Is it the last of its group?
     pub(super) last_of_group: bool,
@@ -102,9 +105,9 @@ pub(super) struct Frame {
     pub(super) bytes: Vec<u8>,
     pub(super) log_buffer: u16,
     pub(super) piece: Piece,
-    /// Deltas of stamps begin here.
+    /// Differences of LSNs begin here.
     pub(super) first: Lsn,
-    /// The stamp of its last batch.
+    /// The LSN of its last batch.
     pub(super) last: Lsn,
     /// Batches that end in it.
     pub(super) batches: u32,
@@ -129,7 +132,7 @@ impl Frame {
         self.bytes.len().div_ceil(BLOCK) as u64
     }
 
-    /// Fills the header in and the last block up.
+    /// Fills in the header, and pads the last block.
     pub(super) fn seal(&mut self, place: Place) {
         let flag = |set: bool, flag: u16| if set { flag } else { 0 };
         let header = Header {
@@ -160,7 +163,7 @@ impl Frame {
     }
 }
 
-/// A frame as it was found on the device.
+/// A frame found on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) place: Place,
@@ -174,8 +177,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The frame at the start of `bytes`, which may reach far beyond it; `None` if there is no
-    /// whole one of this volume that belongs at `position`.
+    /// The frame at the start of `bytes`, which may be longer; `None` unless it is a whole frame of
+    /// this volume that belongs at `position`.
     pub(super) fn read(bytes: &[u8], volume: u64, position: u64) -> Option<Self> {
         let (header, _) = Header::read_from_prefix(bytes).ok()?;
         let known = header.magic.get() == MAGIC
@@ -183,7 +186,7 @@ impl Found {
             && header.flags.get() & !FLAGS == 0;
         let here = header.volume.get() == volume && header.position.get() == position;
         let used = header.used.get() as usize;
-        // Whoever made a frame with greater numbers would have us count over the end.
+        // Greater numbers, which only a forged frame has, could overflow.
         let numbers = [
             &header.incarnation,
             &header.group,

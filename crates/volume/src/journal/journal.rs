@@ -20,53 +20,55 @@ use std::sync::Arc;
 pub struct Journal {
     capacity: u64,
     supply: Supply,
-    /// The last stamp that was given. If one call returned before another began, the second has the greater stamp.
+    /// The last LSN given. If one call returned before another began, the second gets the greater
+    /// one.
     lsn: Padded<AtomicU64>,
     log_buffers: LogBuffers,
     writer: Mutex<Writer>,
     turn: Mutex<Turn>,
     turned: Condvar,
-    /// A stamp; written under `writer`.
+    /// An LSN; written under `writer`.
     durable: Padded<AtomicU64>,
-    /// The stamp of the last cut; written while all lanes are locked.
+    /// The LSN of the last cut; written while all log buffers are locked.
     last_cut: Padded<AtomicU64>,
     failed: AtomicBool,
     rest: Rest,
 }
 
-/// What one commit, cut or trim at a time works on.
+/// State of the ring, for one commit, cut or trim at a time.
 #[derive(Debug)]
 struct Writer {
     ring: Ring,
-    /// Frames that a cut took from their lanes and no commit has written yet.
+    /// Frames that a cut took from their log buffers and no commit has written yet.
     waiting: Vec<Frame>,
 }
 
-/// Who commits.
+/// Whether a thread is the commit leader.
 #[derive(Debug)]
 struct Turn {
     taken: bool,
 }
 
-/// What a commit does besides writing the journal.
+/// The work of a commit besides writing the journal.
 pub trait BeforeCommit {
-    /// Called once in each commit, before anything is written. It takes the commit's cut by
-    /// [`Commit::cut`], at a moment of its choice: all batches up to there will be durable with this
-    /// commit, and no other. Without a cut of its own, one is taken when it returns.
+    /// Called once in each commit, before anything is written. It calls [`Commit::cut`] at a moment
+    /// of its choice: this commit makes all batches up to the cut durable, and no others. If it
+    /// takes no cut, the commit takes one when it returns.
+    /// Blocks that the records of [`Commit::append_records`] map must be written when this returns,
+    /// and [`Commit::needs_flush`] called. Overwritten blocks may be written
+    /// [later](Self::written) if the [frames are written first](Commit::frames_come_first). If not,
+    /// they must be [flushed](Commit::flush) when this returns.
+    /// [flushed](Commit::flush) when this returns.
     ///
-    /// Bytes that [`Commit::append_records`] is told about must be written when this returns, and it says so by
-    /// [`Commit::tells_of_bytes`]. Those that go over others may come [later](Self::written) if the commit's
-    /// [frames come first](Commit::frames_come_first); if they do not, bytes must be [flushed](Commit::flush) when this returns.
-    ///
-    /// It runs under the journal's own lock: it may append, and must not commit or trim.
+    /// Runs under the journal's lock: it may append, and must not commit or trim.
     ///
     /// # Errors
-    /// They end the commit, which then has had no effect, and the journal with it: what the commit took no later
-    /// one could give back.
+    /// They end the commit, which then has had no effect, and the journal: no later commit could
+    /// give back the frames that this one took.
     fn before(&self, commit: &mut Commit<'_>) -> Result<()>;
 
-    /// The commit's frames are in the device's cache, if they come first: from here on a process that is killed has made it. What
-    /// goes over other bytes is written now. Under the journal's own lock, too.
+    /// If the frames are written first, they are in the device's cache now, and the commit survives
+    /// a kill of this process. Writes the overwritten blocks. Runs under the journal's lock.
     ///
     /// # Errors
     /// They end the journal.
@@ -74,66 +76,67 @@ pub trait BeforeCommit {
         Ok(())
     }
 
-    /// A flush has ended that began behind [`written`](Self::written), and the journal is about to say so.
+    /// Called when a flush that began after [`written`](Self::written) has ended, before the
+    /// journal records it.
     fn flushed(&self) {}
 
-    /// All batches up to the position's stamp are durable now. Once they are in the trees as well, a
-    /// replay may begin at the position. Not called where nothing was flushed.
+    /// All batches up to the position's LSN are durable now. Once they are in the trees as well, a
+    /// replay may begin at the position. Not called if nothing was flushed.
     fn after(&self, position: Position) {
         let _ = position;
     }
 
-    /// The commit came to no end, for this reason (`None`: by a panic), and the journal takes nothing more. Called
-    /// before anybody else may commit; must not panic.
+    /// The commit failed for this reason (`None`: by a panic), and the journal takes nothing more.
+    /// Called before another thread may commit; must not panic.
     fn failed(&self, reason: Option<&Error>) {
         let _ = reason;
     }
 }
 
-/// A commit with nothing to do besides.
+/// A commit without other work.
 impl BeforeCommit for () {
     fn before(&self, _: &mut Commit<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// A commit that is under way: takes its cut, and the records that belong to it.
+/// A commit in progress: takes its cut, and the records that belong to it.
 #[derive(Debug)]
 pub struct Commit<'a> {
     journal: &'a Journal,
     ring: &'a mut Ring,
     waiting: &'a mut Vec<Frame>,
     frames_first: bool,
-    /// Must something be flushed before its frames count?
+    /// Must a flush precede its frames?
     unflushed: bool,
-    /// Blocks of the ring that are kept for its records.
+    /// Blocks of the ring reserved for its records.
     kept: u64,
     log_buffer: Option<(Lsn, LogBuffer)>,
 }
 
 impl Commit<'_> {
-    /// Are its frames written before anything is flushed? Then they count as soon as they are in the device's cache, if only
-    /// for a process that finds that cache.
+    /// Are its frames written before anything is flushed? They then count as soon as they are in
+    /// the device's cache, for a replay that finds the same cache.
     #[must_use]
     pub fn frames_come_first(&self) -> bool {
         self.frames_first
     }
 
-    /// What is written to the device must be durable before the commit is.
-    pub fn tells_of_bytes(&mut self) {
+    /// Blocks written to the device must be durable before the commit is.
+    pub fn needs_flush(&mut self) {
         self.unflushed = true;
     }
 
-    /// Makes durable what was written to the device.
+    /// Makes everything durable that was written to the device.
     ///
     /// # Errors
-    /// The device's. Commits that were only written are taken back then.
+    /// The device's. Commits that were written without a flush are then revoked.
     pub fn flush(&mut self) -> Result<()> {
         self.ring.flush()
     }
 
-    /// Keeps room in the ring for records of so many bytes, until they are appended; `false`: that would leave less than half
-    /// of it to appends.
+    /// Reserves room in the ring for records of so many bytes, until they are appended. `false` if
+    /// that would leave less than half of the ring to appends.
     pub fn keep_room(&mut self, bytes: u64) -> bool {
         // Each frame has a header, and each batch an end.
         let blocks = (bytes / BLOCK as u64 + 1) / (FRAME_BLOCKS as u64 - 1) * FRAME_BLOCKS as u64;
@@ -144,11 +147,11 @@ impl Commit<'_> {
         kept
     }
 
-    /// Takes the cut: what was appended up to now belongs to this commit, what comes later does not.
-    /// Whoever keeps others from appending meanwhile knows exactly what that is. Taken again, it moves.
+    /// Takes the cut: batches appended before it belong to this commit, later ones do not. A caller
+    /// that excludes appends knows exactly which. A second call moves the cut.
     pub fn cut(&mut self) -> Lsn {
         let mut own = Vec::new();
-        let cut = self.journal.gather(self.waiting);
+        let cut = self.journal.collect_frames(self.waiting);
         if let Some((_, mut log_buffer)) = self.log_buffer.take() {
             log_buffer.empty(&self.journal.supply, &mut own);
             self.waiting.append(&mut own);
@@ -157,10 +160,10 @@ impl Commit<'_> {
         cut
     }
 
-    /// Appends one batch with the cut's stamp: it is replayed after all others of this commit.
+    /// Appends one batch with the cut's LSN: it is replayed after all others of this commit.
     ///
     /// # Errors
-    /// [`Error::Full`] even with the share that appends leave to commits; [`Error::TooLarge`].
+    /// [`Error::Full`] even with the share that is reserved for commits; [`Error::TooLarge`].
     pub fn append_records(&mut self, subvolume: u64, records: &[Record<'_>]) -> Result<()> {
         self.journal.supply.room.give(mem::take(&mut self.kept));
         if records.is_empty() {
@@ -201,8 +204,8 @@ impl Journal {
         Area::new(device, region)?.clear()
     }
 
-    /// Opens the journal as the superblock knows it. What was committed after `position` must be
-    /// replayed first: [`Replay::finish`] then gives the journal.
+    /// Opens the journal at the superblock's `position`. Batches committed after it must be
+    /// replayed first: [`Replay::finish`] then returns the journal.
     ///
     /// # Errors
     /// [`Error::Region`].
@@ -221,15 +224,15 @@ impl Journal {
         let most = capacity - reserve;
         let Replayed {
             tail,
-            settled,
+            durable_end,
             head,
             incarnation,
             last,
             owes_mark,
         } = *replayed;
         let room = Room::new(capacity - (head - tail), reserve);
-        let mut ring = Ring::new(area, incarnation, tail, settled, head);
-        // Who wrote what the mark is about has left a block for it.
+        let mut ring = Ring::new(area, incarnation, tail, durable_end, head);
+        // The writer of those frames reserved a block for the mark.
         ring.owes_mark = owes_mark && room.take_reserved(1);
         Self {
             capacity,
@@ -249,18 +252,20 @@ impl Journal {
         }
     }
 
-    /// Has the first append after a [rest](Self::rests) call this, behind its own end. It must not wait.
+    /// Sets the callback that the first append after [`rests`](Self::rests) runs at its end. It
+    /// must not wait.
     pub fn when_roused(&self, rouse: impl Fn() + Send + Sync + 'static) {
-        self.rest.ends_by(rouse);
+        self.rest.on_end(rouse);
     }
 
-    /// Bytes of memory that hold what was appended and not written, or will.
+    /// Bytes of memory that all log buffers take, spare ones included.
     pub fn memory(&self) -> u64 {
         self.supply.memory()
     }
 
-    /// Is all that was appended in the device's cache, or `durable`? Then the next append calls what
-    /// [`when_roused`](Self::when_roused) gave: a thread that has nothing to do need not look again until then.
+    /// Is everything that was appended in the device's cache, or with `durable` on stable storage?
+    /// The next append then calls the callback of [`when_roused`](Self::when_roused), so an idle
+    /// thread need not poll.
     pub fn rests(&self, durable: bool) -> bool {
         self.rest.begin();
         let writer = self.writer.lock();
@@ -269,14 +274,14 @@ impl Journal {
                 .filter(|log_buffer| !log_buffer.is_empty())
                 .count()
         });
-        // Relaxed: cuts are made under the lock that is held.
+        // Relaxed: cuts are made under the lock held here.
         let last = Lsn(self.last_cut.load(Ordering::Relaxed));
         filled == 0 && writer.waiting.is_empty() && (!durable || self.durable() >= last)
     }
 
-    /// Appends one batch, in memory. Batches that change one object must not be appended at the
-    /// same time: then they are replayed in the order of the calls, all of a batch or nothing. An
-    /// empty batch leaves no trace.
+    /// Appends one batch, in memory. Callers exclude appends that change the same object; these are
+    /// then replayed in the order of the calls. A batch is replayed whole or not at all. An empty
+    /// one leaves no trace.
     ///
     /// # Errors
     /// [`Error::Full`]: nothing happened; checkpoint, [`trim`](Self::trim), try again.
@@ -299,10 +304,10 @@ impl Journal {
             return Err(Error::Failed);
         }
         if records.is_empty() {
-            return Ok(self.next_stamp());
+            return Ok(self.next_lsn());
         }
         let append = |log_buffer: &mut LogBuffer| -> Result<_> {
-            let lsn = self.next_stamp();
+            let lsn = self.next_lsn();
             let head = BatchHead { lsn, subvolume };
             Ok((lsn, log_buffer.append(&self.supply, head, records)?))
         };
@@ -313,26 +318,25 @@ impl Journal {
         Ok(lsn)
     }
 
-    #[inline]
-    fn next_stamp(&self) -> Lsn {
-        // Relaxed: what orders two calls orders their additions.
+    fn next_lsn(&self) -> Lsn {
+        // Relaxed: if two calls are ordered by anything, so are their additions.
         Lsn(self.lsn.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The stamp of a change of which the journal has nothing: the next cut belongs to a commit that makes it
-    /// durable, and no cut up to now does. The caller keeps others from cutting until the change is made.
+    /// The LSN of a change that the journal does not record: the next cut's commit makes it
+    /// durable, and no earlier one does. The caller excludes cuts until the change is made.
     #[must_use]
     pub fn before_next_cut(&self) -> Lsn {
         Lsn(self.last_cut.load(Ordering::Relaxed) + 1)
     }
 
-    /// Makes all batches up to `upto` durable, all that were appended so far with `None`. Callers
-    /// that come at the same time share one flush.
+    /// Makes all batches up to `upto` durable; with `None`, all that were appended so far.
+    /// Concurrent callers share one flush.
     ///
     /// # Errors
-    /// Those of `hook`, and a device's: after one every call fails with [`Error::Failed`].
+    /// Those of `hook`, and the device's: after one, every call fails with [`Error::Failed`].
     pub fn commit(&self, upto: Option<Lsn>, hook: &dyn BeforeCommit) -> Result<()> {
-        let upto = upto.unwrap_or_else(|| self.next_stamp());
+        let upto = upto.unwrap_or_else(|| self.next_lsn());
         if self.durable() >= upto {
             return Ok(());
         }
@@ -352,7 +356,7 @@ impl Journal {
         self.take_turn(turn, hook)
     }
 
-    /// As [`commit`](Self::commit), of all batches so far, and even if there is nothing to be written.
+    /// Like [`commit`](Self::commit), for all batches so far, even if there is nothing to write.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -364,9 +368,10 @@ impl Journal {
         self.take_turn(turn, hook)
     }
 
-    /// Hands all batches so far to the device, and flushes nothing: they survive the end of this process, but are
-    /// [durable](Self::durable) with the next commit only. Where it is not known how long the device's cache lasts,
-    /// it does nothing. It waits for no flush: a commit lets others write while it does.
+    /// Writes all batches so far to the device without a flush: they survive the end of this
+    /// process, but are [durable](Self::durable) only with the next commit. Does nothing where the
+    /// device's cache has no known identity. Waits for no flush: a commit unlocks `writer` during
+    /// its flush.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -377,7 +382,7 @@ impl Journal {
         self.lead(hook, Mode::Written)
     }
 
-    /// The caller commits; no other thread does until this returns or unwinds.
+    /// Makes the caller the commit leader until this returns or unwinds.
     fn take_turn(&self, mut turn: MutexGuard<'_, Turn>, hook: &dyn BeforeCommit) -> Result<()> {
         turn.taken = true;
         drop(turn);
@@ -385,19 +390,19 @@ impl Journal {
         self.lead(hook, Mode::Flushed)
     }
 
-    /// Commits, or writes. That no other thread commits is up to the caller.
+    /// Commits, or only writes. The caller ensures that no other thread commits.
     fn lead(&self, hook: &dyn BeforeCommit, wanted: Mode) -> Result<()> {
         let mut writer = self.writer.lock();
         if self.failed() {
             return Err(Error::Failed);
         }
-        // Ends before the lock of the ring does.
+        // Dropped before the lock of the ring is released.
         let mut leading = CommitLeader {
             journal: self,
             hook,
             led: None,
         };
-        let led = match self.lead_as(wanted, &mut writer, hook) {
+        let led = match self.commit_group(wanted, &mut writer, hook) {
             Ok(Some(position)) => {
                 drop(writer);
                 hook.after(position);
@@ -409,15 +414,16 @@ impl Journal {
         leading.led.insert(led).clone()
     }
 
-    /// Writes what there is, and lets it be durable if that is wanted: gives the position behind it then.
-    fn lead_as(
+    /// Writes the group, and makes it durable for [`Mode::Flushed`]: then returns the position
+    /// behind it.
+    fn commit_group(
         &self,
         wanted: Mode,
         writer: &mut MutexGuard<'_, Writer>,
         hook: &dyn BeforeCommit,
     ) -> Result<Option<Position>> {
         let Writer { ring, waiting } = &mut **writer;
-        // What is only written needs a block for the mark that will follow it.
+        // A group that is only written needs a block for the mark that will follow it.
         let owed = ring.owes_mark;
         if ring.can_write() && !owed {
             ring.owes_mark = self.supply.room.take_reserved(1);
@@ -461,8 +467,8 @@ impl Journal {
         }))
     }
 
-    /// Writes a group to the cache, flushes all, and then says in a mark that it is durable; gives its end. Others may write behind
-    /// the mark meanwhile.
+    /// Writes a group to the cache, flushes, and then writes a mark that says it is durable.
+    /// Returns the end. Other threads may write behind the mark during the flushes.
     fn write_and_mark(
         &self,
         group: &mut [Frame],
@@ -471,7 +477,7 @@ impl Journal {
         hook: &dyn BeforeCommit,
     ) -> Result<u64> {
         let place = writer.ring.write_and_leave_place(group, cut)?;
-        // It has the block that was taken for a mark.
+        // The block reserved for a mark is used here.
         writer.ring.owes_mark = false;
         hook.written()?;
         self.flush_beside(writer, |ring, flushed| ring.flush_ended(flushed, place))?;
@@ -481,8 +487,8 @@ impl Journal {
         Ok(place + 1)
     }
 
-    /// Writes a group behind which nothing has to be flushed but itself; gives its end. `owed`: there is to be one, even
-    /// without frames.
+    /// Writes a group without anything else to flush before it; returns its end. With `owed`, an
+    /// empty group is written as well.
     fn write_flushed(
         &self,
         group: &mut Vec<Frame>,
@@ -504,15 +510,15 @@ impl Journal {
         let end = ring.head;
         if !group.is_empty() {
             self.flush_beside(writer, |ring, flushed| ring.flush_ended(flushed, end))?;
-            writer.ring.settle(end);
+            writer.ring.set_durable(end);
         }
         Ok(end)
     }
 
-    /// Flushes the device, while others may write. `end` is told how that went.
+    /// Flushes the device with `writer` unlocked. `end` gets the result.
     ///
     /// # Errors
-    /// Those of `end`; [`Error::Failed`] if one of the others has failed.
+    /// Those of `end`; [`Error::Failed`] if another thread failed meanwhile.
     fn flush_beside(
         &self,
         writer: &mut MutexGuard<'_, Writer>,
@@ -527,13 +533,13 @@ impl Journal {
         }
     }
 
-    /// Empties all lanes at one moment: no append is under way then, so whatever a batch in
-    /// `waiting` depends on is there too.
-    fn gather(&self, waiting: &mut Vec<Frame>) -> Lsn {
+    /// Empties all log buffers at one moment: no append is in progress, so every batch on which a
+    /// batch in `waiting` depends is there too.
+    fn collect_frames(&self, waiting: &mut Vec<Frame>) -> Lsn {
         self.log_buffers.with_all(|log_buffers| {
-            // Greater than the stamp of any batch in a lane, and less than those of later ones.
-            let cut = self.next_stamp();
-            // Relaxed: whoever keeps others from cutting while he reads it has an order with them.
+            // Greater than the LSN of any batch in a buffer, and less than those of later ones.
+            let cut = self.next_lsn();
+            // Relaxed: readers exclude cuts.
             self.last_cut.store(cut.0, Ordering::Relaxed);
             for log_buffer in log_buffers {
                 log_buffer.empty(&self.supply, waiting);
@@ -548,11 +554,11 @@ impl Journal {
         self.supply.recycle(frames);
     }
 
-    /// Where a replay may begin once all batches up to the answer's stamp are in the trees,
-    /// committed or not: a checkpoint's superblock keeps it. Waits for a commit under way.
+    /// The position at which a replay may begin once all batches up to its LSN are in the trees,
+    /// committed or not: for a checkpoint's superblock. Waits for a commit in progress.
     pub fn cut(&self) -> Position {
         let mut writer = self.writer.lock();
-        let lsn = self.gather(&mut writer.waiting);
+        let lsn = self.collect_frames(&mut writer.waiting);
         Position {
             block: writer.ring.head,
             lsn,
@@ -560,8 +566,8 @@ impl Journal {
         }
     }
 
-    /// Gives back everything before `position`, which a durable superblock keeps: what lies there
-    /// or waits to be committed, up to the position's stamp, is durable in the trees.
+    /// Frees everything before `position`, which a durable superblock holds: the trees then have
+    /// all batches up to its LSN, those in the ring and those that wait for a commit.
     ///
     /// # Panics
     /// If the journal never reached the position.
@@ -579,26 +585,27 @@ impl Journal {
         self.supply.room.give(freed);
         self.durable.fetch_max(position.lsn.0, Ordering::Release);
         drop(writer);
-        // Some who wait for their turn may have got what they want.
+        // Waiters for the turn may find their LSN durable now.
         drop(self.turn.lock());
         self.turned.notify_all();
     }
 
-    /// Batches up to this stamp survive a crash.
+    /// Batches up to this LSN survive a crash.
     #[must_use]
     pub fn durable(&self) -> Lsn {
-        // Acquire: pairs with the releases above; who sees the stamp sees what `after` did not do.
+        // Acquire: pairs with the releases above. A thread that sees the LSN sees the effects
+        // before it, but not those of `after`.
         Lsn(self.durable.load(Ordering::Acquire))
     }
 
-    /// Is it known which cache holds what was not flushed?
+    /// Has the device's cache a known identity?
     #[must_use]
     pub fn can_write(&self) -> bool {
         self.writer.lock().ring.can_write()
     }
 
-    /// Did the replay meet frames that were written and not flushed, taken or not? Before anything is built on what it gave,
-    /// a [commit](Self::commit_now) says once for all which.
+    /// Did the replay find frames that were written and not flushed, taken or not? Before anything
+    /// is built on the replayed state, a [commit](Self::commit_now) records which of them count.
     #[must_use]
     pub fn owes_mark(&self) -> bool {
         self.writer.lock().ring.owes_mark
@@ -610,13 +617,13 @@ impl Journal {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the ring that are in use or promised, frames not yet filled among them.
+    /// Bytes of the ring that are in use or reserved, including frames that are not full.
     #[must_use]
     pub fn used(&self) -> u64 {
         (self.capacity - self.supply.room.free()) * BLOCK as u64
     }
 
-    /// Bytes of the ring that appends can use: at that much [`used`](Self::used) they fail.
+    /// Bytes of the ring that appends can use: they fail when [`used`](Self::used) reaches it.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         (self.capacity - self.supply.room.reserve()) * BLOCK as u64
@@ -625,9 +632,9 @@ impl Journal {
 
 /// A commit, or a group that is written.
 ///
-/// *Invariant.* Unless `led` is `Some(Ok(()))` it did not come to its end; then `Journal::failed` is set before the lock of the
-/// ring and `Turn::taken` are given back: the next turn must not lead one of its own, which would find nothing of what
-/// this one took, and succeed.
+/// *Invariant.* Unless `led == Some(Ok(()))`, `Journal::failed` is set before `writer` and
+/// `Turn::taken` are released. Otherwise the next leader would find none of the frames that this
+/// one took, and succeed.
 struct CommitLeader<'a> {
     journal: &'a Journal,
     hook: &'a dyn BeforeCommit,
@@ -637,7 +644,7 @@ struct CommitLeader<'a> {
 impl Drop for CommitLeader<'_> {
     fn drop(&mut self) {
         if !matches!(self.led, Some(Ok(()))) {
-            // Relaxed: others see it under the lock of the ring, or of the turn, which are released behind this.
+            // Relaxed: other threads read it under `writer` or `turn`, released after this.
             self.journal.failed.store(true, Ordering::Relaxed);
             let reason = self.led.as_ref().and_then(|led| led.as_ref().err());
             self.hook.failed(reason);
@@ -645,7 +652,7 @@ impl Drop for CommitLeader<'_> {
     }
 }
 
-/// The commit leader's turn.
+/// The commit leader's turn; ends when dropped.
 struct Taken<'a>(&'a Journal);
 
 impl Drop for Taken<'_> {

@@ -1,4 +1,4 @@
-//! A lane: batches of one core, encoded, until a commit takes them.
+//! A log buffer: encoded batches of one core, until a commit takes them.
 
 use super::context::Context;
 use super::encode;
@@ -9,39 +9,36 @@ use super::region::BLOCK;
 use super::room::Room;
 use crate::primitive::{AtomicU64, Mutex, Ordering};
 use holdfast_core::store::Lsn;
-use holdfast_sync::prefetch_to_fill;
 
-/// What all lanes draw from.
+/// Ring space and memory that all log buffers share.
 #[derive(Debug)]
 pub(super) struct Supply {
     pub(super) room: Room,
-    /// The blocks that one batch may have.
+    /// The most blocks of one batch.
     pub(super) most: u64,
-    /// Buffers that were written; a leaf among the locks.
-    spare: Mutex<Vec<Vec<u8>>>,
-    /// Bytes of memory that all buffers take, the spare ones too.
+    /// Buffers of written frames; a leaf among the locks.
+    idle: Mutex<Vec<Vec<u8>>>,
+    /// Bytes of memory of all buffers, spare ones included.
     memory: AtomicU64,
 }
 
-/// Bytes of a frame that are fetched for the next batch.
-const AHEAD: usize = 192;
-/// Buffers kept for the next frames, at most.
-const SPARE_MAX: usize = 32;
+/// The most buffers kept for later frames.
+const IDLE_MAX: usize = 32;
 
 impl Supply {
     pub(super) fn new(room: Room, most: u64) -> Self {
         Self {
             room,
             most,
-            spare: Mutex::new(Vec::new()),
+            idle: Mutex::new(Vec::new()),
             memory: AtomicU64::new(0),
         }
     }
 
-    /// A buffer for a frame of so many blocks, which it need not outgrow.
+    /// A buffer for a frame of so many blocks.
     pub(super) fn buffer(&self, blocks: u64) -> Vec<u8> {
-        let spare = self.spare.lock().pop();
-        let mut buffer = spare.unwrap_or_default();
+        let idle = self.idle.lock().pop();
+        let mut buffer = idle.unwrap_or_default();
         let before = buffer.capacity();
         buffer.clear();
         buffer.reserve_exact(blocks as usize * BLOCK);
@@ -51,17 +48,17 @@ impl Supply {
         buffer
     }
 
-    /// Bytes of memory that all buffers take.
+    /// Bytes of memory of all buffers.
     pub(super) fn memory(&self) -> u64 {
         self.memory.load(Ordering::Relaxed)
     }
 
     /// Takes the buffers of frames that are no longer needed.
     pub(super) fn recycle(&self, frames: impl IntoIterator<Item = Frame>) {
-        let mut spare = self.spare.lock();
+        let mut idle = self.idle.lock();
         for frame in frames {
-            if spare.len() < SPARE_MAX {
-                spare.push(frame.bytes);
+            if idle.len() < IDLE_MAX {
+                idle.push(frame.bytes);
             } else {
                 let went = frame.bytes.capacity() as u64;
                 self.memory.fetch_sub(went, Ordering::Relaxed);
@@ -70,7 +67,7 @@ impl Supply {
     }
 }
 
-/// The number of the lane in which a commit itself appends.
+/// The number of the buffer into which a commit itself appends.
 pub(super) const COMMIT: u16 = u16::MAX;
 
 #[derive(Debug)]
@@ -109,7 +106,8 @@ impl LogBuffer {
         self.open.is_none() && self.full.is_empty()
     }
 
-    /// Appends one batch, with a stamp greater than those of the batches before. Did that take another frame?
+    /// Appends one batch with an LSN greater than those of the batches before. Returns whether it
+    /// took another frame.
     #[inline]
     pub(super) fn append<R: AsRecord>(
         &mut self,
@@ -128,13 +126,13 @@ impl LogBuffer {
         };
         let frame = &mut open.frame;
         encode::batch(&mut frame.bytes, &mut open.context, head, records);
-        prefetch_to_fill(frame.bytes.as_ptr_range().end, AHEAD);
         frame.last = head.lsn;
         frame.batches += 1;
         Ok(!fits)
     }
 
-    /// Opens a frame for a batch with this stamp, of up to `longest` bytes; `false` if none may be that long.
+    /// Opens a frame for a batch with LSN `first` of up to `longest` bytes; `false` if no frame may
+    /// be that long.
     fn open_frame(&mut self, supply: &Supply, first: Lsn, longest: usize) -> Result<bool> {
         let needed = (HEADER + longest).div_ceil(BLOCK);
         if needed > FRAME_BLOCKS {
@@ -161,7 +159,7 @@ impl LogBuffer {
         }
     }
 
-    /// Appends a batch that may need frames of its own.
+    /// Appends a batch that needs several frames.
     fn append_pieces<R: AsRecord>(
         &mut self,
         supply: &Supply,
@@ -196,7 +194,7 @@ impl LogBuffer {
         Ok(())
     }
 
-    /// No more goes into the open frame.
+    /// Closes the open frame to further batches.
     fn close(&mut self, supply: &Supply) {
         if let Some(open) = self.open.take() {
             if open.frame.batches == 0 {

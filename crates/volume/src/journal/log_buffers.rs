@@ -1,29 +1,29 @@
-//! The lanes of a journal: each core's own, or, of a small ring, fewer that cores share.
+//! The log buffers of a journal: one per core, or in a small ring fewer, which cores share.
 //!
-//! *Locking.* A thread locks its lane for an append. A cut locks all of them in their order.
+//! *Locking.* An append locks its core's buffer. A cut locks all of them in order.
 
 use super::log_buffer::LogBuffer;
 use crate::primitive::{Mutex, MutexGuard, PerCore};
 use holdfast_sync::Padded;
 use std::cell::Cell;
 
-/// Blocks of a ring for each lane, at least: four frames.
-const LANE_BLOCKS: u64 = 64;
+/// The fewest blocks of a ring per log buffer: four frames.
+const BUFFER_BLOCKS: u64 = 64;
 
 #[derive(Debug)]
 pub(super) struct LogBuffers {
     /// As many as there are cores, or as the ring has room for.
     log_buffers: Box<[Padded<Mutex<LogBuffer>>]>,
-    /// Each core's lane.
+    /// The index of each core's buffer.
     mine: PerCore<usize>,
 }
 
 impl LogBuffers {
-    /// Those of a ring of so many blocks.
+    /// The buffers for a ring of so many blocks.
     pub(super) fn new(capacity: u64) -> Self {
         let slots = PerCore::new(|| ()).iter().count() as u64;
-        // Numbers of lanes have 16 bits, and the last is a commit's: there are never as many slots.
-        let log_buffers = (capacity / LANE_BLOCKS).clamp(1, slots) as u16;
+        // Numbers have 16 bits, and the last is a commit's: there are never as many slots.
+        let log_buffers = (capacity / BUFFER_BLOCKS).clamp(1, slots) as u16;
         let next = Cell::new(0);
         Self {
             log_buffers: (0..log_buffers)
@@ -33,13 +33,13 @@ impl LogBuffers {
         }
     }
 
-    /// Shows the calling thread's lane.
+    /// Calls `show` with the buffer of the calling thread's core.
     #[inline]
     pub(super) fn with_own<R>(&self, show: impl FnOnce(&mut LogBuffer) -> R) -> R {
         show(&mut self.log_buffers[*self.mine.mine()].lock())
     }
 
-    /// Shows all lanes at one moment.
+    /// Calls `show` with all buffers, all of them locked.
     pub(super) fn with_all<R>(
         &self,
         show: impl FnOnce(&mut dyn Iterator<Item = &mut LogBuffer>) -> R,

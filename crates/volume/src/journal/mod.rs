@@ -1,23 +1,24 @@
 //! The journal: committed changes that are not in the trees yet.
 //!
-//! Every operation is one batch of typed redo records ([`Record`]), appended in memory to the lane
-//! of its core: delta-coded against the batch before, some 30 bytes for a creation. Its stamp comes from one
-//! counter, so batches of one object, whose appends exclude one another, are in order. A commit takes
-//! what all lanes hold at one moment, writes it to a ring on the device as one group of frames,
-//! and flushes once for all who wait. A replay gives the groups back, each merged by stamps. The
-//! bytes are in `docs/format.md`.
-//!
-//! *Invariants.*
+//! Every operation is one batch of typed redo records ([`Record`]). An append encodes it into the
+//! log buffer of its core, as differences from the batch before: about 30 bytes for a creation. Log
+//! sequence numbers come from one counter. Appends that change the same object exclude one another,
+//! so their LSNs are in order. A commit takes the content of all log buffers at one moment and
+//! writes it to a ring on the device as one group of frames. One flush then serves all waiters. A
+//! replay returns the groups one by one, the batches of each merged by LSN. `docs/format.md` has
+//! the bytes.
 //! - A group is replayed whole or not at all, and so is a batch.
 //! - No batch is durable before another on which it depends: an append excludes those of the same
 //!   objects (its caller's locks), and a cut excludes all appends.
-//! - A place of the ring is written at most once in a life. Each opening that writes begins a life
-//!   later than any whose frames may still lie in the ring, and a later life is never followed by
-//!   an earlier one: so what a crash left behind its torn end is never replayed.
-//! - After a failed write or flush nothing is durable any more that was not before.
+//! - A block of the ring is written at most once per incarnation. Each opening that writes begins
+//!   an incarnation later than that of any frame that may still lie in the ring. A later
+//!   incarnation is never followed by an earlier one, so a replay never takes stale frames behind a
+//!   torn end.
+//! - After a failed write or flush, nothing becomes durable that was not durable before.
 //!
-//! *Locking.* `turn` (who commits; released before the rest), `writer` (the ring; held while a
-//! commit writes), all lanes, spare buffers. An append takes its lane only.
+//! *Locking.* `turn` (taken by the commit leader, and released before the others), `writer` (the
+//! ring, held while a commit writes), all log buffers, spare buffers. An append takes its log
+//! buffer only.
 
 mod context;
 mod decode;
@@ -38,7 +39,6 @@ mod room;
 mod scan;
 #[cfg(test)]
 mod tests;
-mod varint;
 
 pub use error::{Error, Reason, Result};
 pub(crate) use frame::HEADER as FRAME_HEADER;

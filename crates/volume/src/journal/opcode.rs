@@ -1,10 +1,10 @@
-//! The first byte of a record: what it is, and three signs.
+//! The first byte of a record: the operation, and three flags.
 
-use super::varint::VARINT_MAX;
+use crate::varint::VARINT_MAX;
 
-/// The record is not just as expected: a byte of differences follows.
+/// The record differs from the expected one: a byte of differences follows.
 pub(super) const DIFFERS: u8 = 1 << 5;
-/// Whatever the operation makes of it.
+/// Its meaning depends on the operation.
 pub(super) const CHOICE: u8 = 1 << 6;
 /// The batch ends with this record.
 pub(super) const LAST: u8 = 1 << 7;
@@ -31,7 +31,7 @@ pub(super) const XATTR: u8 = 13;
 pub(super) const FREE: u8 = 14;
 /// Choice: unwritten.
 pub(super) const MAP: u8 = 15;
-// 16 to 23 are kept for realms.
+// 16 to 23 are reserved for subvolumes.
 pub(super) const NUMBERS: u8 = 24;
 pub(super) const OVERWRITE: u8 = 25;
 
@@ -50,8 +50,8 @@ pub(super) const MAP_OFFSET: u8 = 2;
 pub(super) const MAP_PLACE: u8 = 4;
 pub(super) const MAP_BIRTH: u8 = 8;
 
-/// No record takes more than this and its bytes: three bytes of signs and a creation's twenty-odd
-/// numbers.
+/// The most bytes of a record besides its byte strings: three bytes of flags and the twenty-odd
+/// numbers of a creation.
 pub(crate) const RECORD_MAX: usize = 8 + 30 * VARINT_MAX;
-/// Nor does what stands before a batch.
+/// The most bytes of a batch's head.
 pub(crate) const HEAD_MAX: usize = 2 * VARINT_MAX;

@@ -1,7 +1,7 @@
 use holdfast_core::store::{Change, Lsn};
 use holdfast_types::Ino;
 
-/// A run of a file's blocks lies here from now on: bytes that are already on the device.
+/// Maps a run of a file's blocks to blocks on the device, which hold the data already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Map {
     /// The file.
@@ -18,89 +18,67 @@ pub struct Map {
     pub unwritten: bool,
 }
 
-/// Bytes that go over others where these lie, once the commit's frames are in the device's cache.
+/// Bytes to be written over existing ones, once the commit's frames are in the device's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overwrite<'a> {
     /// The block on the device.
     pub block: u64,
-    /// Where in the block they begin.
+    /// Their offset in the block.
     pub from: usize,
     /// The bytes, which end in the block.
     pub data: &'a [u8],
 }
 
-/// One redo record: what the journal keeps and a replay gives back.
+/// One redo record, as the journal keeps it and a replay returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A change as the core handed it over.
+    /// A change made by the core.
     Change(Change<'a>),
-    /// Where a file's bytes went.
+    /// The new place of file data.
     Map(Map),
-    /// The realm's high-water mark: no inode number above it is dealt before a higher mark is durable.
+    /// The high-water mark of inode numbers: none above it is given out before a higher mark is
+    /// durable.
     Numbers(Ino),
-    /// Bytes that were about to be written over others.
+    /// Bytes about to be written over existing ones.
     Overwrite(Overwrite<'a>),
 }
 
-/// What all records of one batch have in common.
+/// The fields that all records of one batch share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchHead {
-    /// When it happened among all others.
+    /// Its place in the order of all batches.
     pub(super) lsn: Lsn,
-    /// The realm whose numbers it uses.
+    /// The subvolume of its inode numbers.
     pub(super) subvolume: u64,
 }
 
-/// What an encoder takes: a change where it lies, or a record.
+/// A record to encode, borrowed.
+pub(super) enum RecordRef<'r> {
+    Change(&'r Change<'r>),
+    Map(&'r Map),
+    Numbers(Ino),
+    Overwrite(&'r Overwrite<'r>),
+}
+
+/// A change of the core, or a record of the journal.
 pub(super) trait AsRecord {
-    fn as_change(&self) -> Option<&Change<'_>>;
-
-    fn as_map(&self) -> Option<&Map> {
-        None
-    }
-
-    fn as_numbers(&self) -> Option<Ino> {
-        None
-    }
-
-    fn as_overwrite(&self) -> Option<&Overwrite<'_>> {
-        None
-    }
+    fn as_record(&self) -> RecordRef<'_>;
 }
 
 impl AsRecord for Change<'_> {
     #[inline]
-    fn as_change(&self) -> Option<&Change<'_>> {
-        Some(self)
+    fn as_record(&self) -> RecordRef<'_> {
+        RecordRef::Change(self)
     }
 }
 
 impl AsRecord for Record<'_> {
-    fn as_change(&self) -> Option<&Change<'_>> {
+    fn as_record(&self) -> RecordRef<'_> {
         match self {
-            Record::Change(change) => Some(change),
-            Record::Map(_) | Record::Numbers(_) | Record::Overwrite(_) => None,
-        }
-    }
-
-    fn as_map(&self) -> Option<&Map> {
-        match self {
-            Record::Map(map) => Some(map),
-            Record::Change(_) | Record::Numbers(_) | Record::Overwrite(_) => None,
-        }
-    }
-
-    fn as_numbers(&self) -> Option<Ino> {
-        match *self {
-            Record::Numbers(upto) => Some(upto),
-            Record::Change(_) | Record::Map(_) | Record::Overwrite(_) => None,
-        }
-    }
-
-    fn as_overwrite(&self) -> Option<&Overwrite<'_>> {
-        match self {
-            Record::Overwrite(bytes) => Some(bytes),
-            Record::Change(_) | Record::Map(_) | Record::Numbers(_) => None,
+            Record::Change(change) => RecordRef::Change(change),
+            Record::Map(map) => RecordRef::Map(map),
+            Record::Numbers(upto) => RecordRef::Numbers(*upto),
+            Record::Overwrite(bytes) => RecordRef::Overwrite(bytes),
         }
     }
 }

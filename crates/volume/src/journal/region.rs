@@ -10,26 +10,26 @@ pub(super) const BLOCK: usize = 4096;
 /// The fewest blocks of a journal.
 pub const BLOCKS_MIN: u64 = 64;
 
-/// Where a journal lies, and whose it is.
+/// The place of a journal on its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// First block on the device.
     pub start: u64,
     /// Length in blocks, at least [`BLOCKS_MIN`].
     pub blocks: u64,
-    /// A secret random number of the volume, drawn by mkfs: what an earlier volume left in the
-    /// region, or a user's bytes that look like a journal, never carry it.
+    /// A secret random number of the volume, drawn by mkfs. Frames of an earlier volume in the
+    /// region, and user data that looks like a journal, never carry it.
     pub volume: u64,
 }
 
-/// A place in a journal: what a superblock keeps, so that a replay knows where to begin.
+/// A place in a journal, kept in the superblock: a replay begins there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// Blocks written since mkfs; the place in the ring is the remainder by its length.
     pub block: u64,
-    /// Batches up to this one are in the trees: a replay leaves them out.
+    /// Batches up to this LSN are in the trees: a replay skips them.
     pub lsn: Lsn,
-    /// The life in which this place was reached: older blocks found there are stale.
+    /// The incarnation that reached this place: older blocks found there are stale.
     pub incarnation: u64,
 }
 
@@ -37,7 +37,7 @@ impl Position {
     /// Bytes of [`to_bytes`](Self::to_bytes).
     pub const BYTES: usize = 24;
 
-    /// As it lies in a superblock: three little-endian numbers, in the order of the fields.
+    /// The bytes in a superblock: three little-endian numbers, in the order of the fields.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -102,7 +102,7 @@ impl Area {
         usize::try_from(blocks).map_or(usize::MAX, |blocks| blocks.saturating_mul(BLOCK))
     }
 
-    /// Reads whole blocks, around the end if need be.
+    /// Reads whole blocks, wrapping at the end of the ring.
     pub(super) fn read(&self, position: u64, buf: &mut [u8]) -> Result<()> {
         let first = self.before_end(position).min(buf.len());
         let (first, rest) = buf.split_at_mut(first);
@@ -114,7 +114,7 @@ impl Area {
         Ok(())
     }
 
-    /// Writes whole blocks, around the end if need be.
+    /// Writes whole blocks, wrapping at the end of the ring.
     pub(super) fn write(&self, position: u64, bytes: &[u8]) -> Result<()> {
         let first = self.before_end(position).min(bytes.len());
         let (first, rest) = bytes.split_at(first);
@@ -126,7 +126,7 @@ impl Area {
         Ok(())
     }
 
-    /// What holds what is written until it is flushed.
+    /// The identity of the cache that holds unflushed writes.
     pub(super) fn cache(&self) -> Option<Cache> {
         self.device.cache_identity().map(Cache::of)
     }
@@ -135,7 +135,7 @@ impl Area {
         Ok(self.device.flush()?)
     }
 
-    /// Zeros everywhere: a file below gets all its blocks now, so that a commit only overwrites.
+    /// Writes zeros everywhere: a sparse file gets its blocks now, so that commits only overwrite.
     pub(super) fn clear(&self) -> Result<()> {
         let zeros = vec![0; BLOCK * 256];
         let mut position = 0;

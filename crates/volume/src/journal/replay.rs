@@ -6,41 +6,41 @@ use super::journal::Journal;
 use super::record::{BatchHead, Record};
 use super::region::{Area, Position};
 use super::scan::{Group, Scan, Segment};
-use super::varint::{Malformed, Reader};
+use crate::varint::Reader;
 use holdfast_core::store::Lsn;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Gives back what was committed, batch by batch, in the order of stamps.
+/// Returns the committed batches in the order of LSNs.
 ///
-/// One commit at a time is in memory, as it was when it was written.
+/// One commit at a time is in memory, in its encoded form.
 #[derive(Debug)]
 pub struct Replay {
     scan: Scan,
     from: Position,
     group: Group,
-    /// Where that begins.
+    /// The start of the group.
     start: u64,
     log_buffers: Vec<LogBuffer>,
-    /// The lanes with a next batch, but for the current one, by its stamp.
+    /// The log buffers with a next batch, except the current one, by the LSN of that batch.
     waiting: BinaryHeap<Reverse<(Lsn, usize)>>,
-    /// The lane that gave the last batch.
+    /// The log buffer that returned the last batch.
     current: Option<usize>,
     last: Lsn,
     ended: bool,
 }
 
-/// One lane of a group.
+/// The batches of one log buffer in a group.
 #[derive(Debug)]
 struct LogBuffer {
     /// The segments to come, the next one last.
     segments: Vec<Segment>,
-    /// What is being read: what remains of it, and how many batches.
+    /// The segment in progress: its unread bytes and batches.
     now: Segment,
     context: Context,
-    /// The head of the next batch, which has been read already.
+    /// The head of the next batch, already read.
     head: BatchHead,
-    /// Why the last batch could not be read to its end.
+    /// The reason why the last batch could not be read to its end.
     broken: Option<Undecodable>,
 }
 
@@ -81,10 +81,10 @@ impl LogBuffer {
         let rest = bytes.get(self.now.range.clone()).unwrap_or(&[]);
         let mut reader = Reader::new(rest);
         match decode::head(&mut reader, &mut self.context) {
-            Ok(head) if head.lsn.0 < NUMBERS_END => self.head = head,
-            Ok(_) | Err(Malformed) => return Err(self.corrupt(Reason::Record)),
+            Some(head) if head.lsn.0 < NUMBERS_END => self.head = head,
+            _ => return Err(self.corrupt(Reason::Record)),
         }
-        self.now.range.start = self.now.range.end - reader.left();
+        self.now.range.start = self.now.range.end - reader.remaining();
         self.now.batches -= 1;
         Ok(true)
     }
@@ -93,7 +93,7 @@ impl LogBuffer {
 /// One batch of a replay.
 #[derive(Debug)]
 pub struct Batch<'a> {
-    /// Where its group ended.
+    /// The end of its group.
     group: u64,
     log_buffer: &'a mut LogBuffer,
     decoder: Decoder<'a>,
@@ -101,19 +101,19 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// When it happened.
+    /// Its place in the order of all batches.
     #[must_use]
     pub const fn lsn(&self) -> Lsn {
         self.log_buffer.head.lsn
     }
 
-    /// The realm whose numbers it uses.
+    /// The subvolume of its inode numbers.
     #[must_use]
     pub const fn subvolume(&self) -> u64 {
         self.log_buffer.head.subvolume
     }
 
-    /// A number of the commit that it belongs to, greater than those of the commits before.
+    /// A number of its commit, greater than those of the commits before.
     #[must_use]
     pub const fn commit(&self) -> u64 {
         self.group
@@ -133,7 +133,7 @@ impl<'a> Batch<'a> {
             Ok(None) => {
                 self.ended = true;
                 let range = &mut self.log_buffer.now.range;
-                range.start = range.end - self.decoder.rest().left();
+                range.start = range.end - self.decoder.rest().remaining();
                 Ok(None)
             }
             Err(undecodable) => {
@@ -144,7 +144,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// All that are left.
+    /// All records that are left.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -158,7 +158,7 @@ impl<'a> Batch<'a> {
 }
 
 impl Drop for Batch<'_> {
-    // What follows is understood only after what the caller did not want to see.
+    // Later batches can be decoded only after all records of this one.
     fn drop(&mut self) {
         while let Ok(Some(_)) = self.next() {}
     }
@@ -179,11 +179,11 @@ impl Replay {
         }
     }
 
-    /// Ends the replay of a journal that was closed behind all that was committed, without a look at what a crash may
-    /// have left; `false` if something was committed behind that all the same.
+    /// Ends the replay of a journal that was closed at the position, without a search for leftovers
+    /// of a crash. `false` if a committed frame follows all the same.
     ///
-    /// *Invariant.* The life of the position is that of the journal that was closed. It is later than
-    /// that of any frame behind the position, since the opening of that journal had looked for them.
+    /// *Invariant.* The incarnation of the position is that of the closed journal. It is later than
+    /// that of any frame behind the position, since the opening of that journal searched for them.
     ///
     /// # Errors
     /// The device's.
@@ -216,7 +216,7 @@ impl Replay {
         }))
     }
 
-    /// Where a replay begins that leaves out the batches so far.
+    /// The position from which a replay skips the batches so far.
     #[must_use]
     pub fn position(&self) -> Position {
         Position {
@@ -226,7 +226,7 @@ impl Replay {
         }
     }
 
-    /// The lane with the next batch that is not in the trees yet.
+    /// The log buffer with the next batch that is not in the trees yet.
     fn pick(&mut self) -> Result<Option<usize>> {
         loop {
             let Some(index) = self.earliest()? else {
@@ -257,7 +257,7 @@ impl Replay {
         }
     }
 
-    /// The lane with the least stamp of the group, and makes it the current one.
+    /// Makes the log buffer with the least LSN of the group the current one, and returns it.
     fn earliest(&mut self) -> Result<Option<usize>> {
         if let Some(index) = self.current.take()
             && let Some(log_buffer) = self.log_buffers.get_mut(index)
@@ -312,7 +312,7 @@ impl Replay {
         Ok(true)
     }
 
-    /// Reads what is left, and opens the journal behind it for appends.
+    /// Reads the remaining batches, and opens the journal behind them for appends.
     ///
     /// # Errors
     /// As [`next_batch`](Self::next_batch).
@@ -320,7 +320,7 @@ impl Replay {
         while self.next_batch()?.is_some() {}
         let replayed = Replayed {
             tail: self.from.block,
-            settled: self.scan.settled,
+            durable_end: self.scan.durable_end,
             head: self.scan.next,
             incarnation: self.scan.latest + 1,
             last: self.last,
@@ -330,19 +330,19 @@ impl Replay {
     }
 }
 
-/// What a journal that is opened for appends has to know of what was replayed.
+/// The state of a replayed journal that is opened for appends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Replayed {
     /// Where the replay began.
     pub(super) tail: u64,
     /// Frames before this are durable.
-    pub(super) settled: u64,
+    pub(super) durable_end: u64,
     /// Where it ended.
     pub(super) head: u64,
-    /// A life later than any that was met.
+    /// An incarnation later than any that was found.
     pub(super) incarnation: u64,
-    /// The last stamp.
+    /// The last LSN.
     pub(super) last: Lsn,
-    /// Were there frames behind `settled` that were written and not flushed?
+    /// Were there frames behind `durable_end` that were written and not flushed?
     pub(super) owes_mark: bool,
 }

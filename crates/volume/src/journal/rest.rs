@@ -1,18 +1,19 @@
-//! The rest of threads that have nothing to do until something is appended.
+//! Idle threads that wait for the next append.
 //!
-//! *Invariant.* A thread that begins a rest does so before it looks at the lanes, under their locks. An append that comes to
-//! its lane earlier is seen there; one that comes later sees, by the lane's lock, that the rest has begun, and ends it.
+//! *Invariant.* A thread that goes idle sets `begun` before it looks into the log buffers, under
+//! their locks. It sees every append made before its look. A later append sees `begun`, by the
+//! buffer's lock, and calls `rouse`.
 
 use crate::primitive::{AtomicU64, Mutex, Ordering};
 use std::fmt;
 use std::sync::Arc;
 
-/// What ends a rest.
+/// The callback that ends an idle period.
 type Rouse = Arc<dyn Fn() + Send + Sync>;
 
-/// Whether a thread rests.
+/// Whether a thread is idle.
 pub(super) struct Rest {
-    /// 1: one does.
+    /// 1 while a thread is idle.
     begun: AtomicU64,
     rouse: Mutex<Option<Rouse>>,
 }
@@ -25,21 +26,21 @@ impl Rest {
         }
     }
 
-    /// Has the end of a rest call this.
-    pub(super) fn ends_by(&self, rouse: impl Fn() + Send + Sync + 'static) {
+    /// Sets the callback.
+    pub(super) fn on_end(&self, rouse: impl Fn() + Send + Sync + 'static) {
         *self.rouse.lock() = Some(Arc::new(rouse));
     }
 
-    /// Begins one.
+    /// Begins an idle period.
     pub(super) fn begin(&self) {
-        // Relaxed: the lanes' locks order it.
+        // Relaxed: the log buffers' locks order it.
         self.begun.store(1, Ordering::Relaxed);
     }
 
-    /// An append was the first in its frame.
+    /// Called by an append that opened a frame.
     #[cold]
     pub(super) fn end(&self) {
-        // Relaxed: as above. Looked at first, since all threads that append share the line.
+        // Relaxed: as above. Loaded first, since all appending threads share the cache line.
         if self.begun.load(Ordering::Relaxed) == 1 && self.begun.swap(0, Ordering::Relaxed) == 1 {
             let rouse = self.rouse.lock().clone();
             if let Some(rouse) = rouse {

@@ -4,7 +4,7 @@ use super::log_buffer::COMMIT;
 use super::region::{Area, BLOCK};
 use holdfast_core::store::Lsn;
 
-/// Blocks written between two flushes, at most: so far behind a torn frame may whole ones lie.
+/// The most blocks written between two flushes: whole frames may lie so far behind a torn one.
 pub(super) const ROUND_BLOCKS: u64 = 2048;
 /// Bytes gathered for one write.
 const STAGING: usize = 1 << 20;
@@ -20,37 +20,45 @@ pub(super) enum Mode {
 
 /// The ring of frames on the device.
 ///
-/// *Invariants.* Blocks from `tail` to `head` hold whole groups. Those up to `settled` are durable, and end with
-/// a flushed group; behind it are written groups, and flushed ones whose flush has not ended. `head` never passes `tail` by more than the ring's length,
-/// since [`Room`](super::room::Room) was asked, and one block more is taken while `owes_mark`.
+/// *Invariants.* Blocks from `tail` to `head` hold whole groups. Those up to `durable_end` are
+/// durable and end with a flushed group. Behind it are written groups, and flushed groups with a
+/// flush in progress. `head - tail` never exceeds the ring's length, since
+/// [`Room`](super::room::Room) was asked; one block more is reserved while `owes_mark`.
 #[derive(Debug)]
 pub(super) struct Ring {
     area: Area,
     pub(super) incarnation: u64,
     pub(super) tail: u64,
     pub(super) head: u64,
-    /// Where the last flushed group ended.
-    settled: u64,
-    /// A flush that began after all before this was written has ended.
+    /// The end of the last durable flushed group.
+    durable_end: u64,
+    /// A flush that began after all frames before this were written has ended.
     flushed: u64,
-    /// The next flushed group says of frames before it, or behind it, what they are: it is written even if it is empty.
+    /// The next flushed group states which frames around it count: it is written even if it is
+    /// empty.
     pub(super) owes_mark: bool,
-    /// What holds what is written; none, if that is not known.
+    /// The identity of the cache that holds unflushed writes, if known.
     cache: Option<Cache>,
     staging: Vec<u8>,
 }
 
 impl Ring {
-    /// A ring whose frames are durable up to `settled`.
-    pub(super) fn new(area: Area, incarnation: u64, tail: u64, settled: u64, head: u64) -> Self {
+    /// A ring with durable frames up to `durable_end`.
+    pub(super) fn new(
+        area: Area,
+        incarnation: u64,
+        tail: u64,
+        durable_end: u64,
+        head: u64,
+    ) -> Self {
         Self {
             cache: area.cache(),
             area,
             incarnation,
             tail,
             head,
-            settled,
-            flushed: settled,
+            durable_end,
+            flushed: durable_end,
             owes_mark: false,
             staging: Vec::new(),
         }
@@ -61,10 +69,10 @@ impl Ring {
         self.cache.is_some()
     }
 
-    /// Nobody has to read what is before this any more.
+    /// Drops the frames before `tail`, which no replay needs any more.
     pub(super) fn trim(&mut self, tail: u64) {
         self.tail = self.tail.max(tail);
-        self.settled = self.settled.max(tail);
+        self.durable_end = self.durable_end.max(tail);
         self.flushed = self.flushed.max(tail);
     }
 
@@ -73,12 +81,12 @@ impl Ring {
         self.flushed < self.head
     }
 
-    /// What is flushed with nothing of this held: other groups may be written meanwhile.
+    /// The area, to be flushed with this ring unlocked: other groups may be written meanwhile.
     pub(super) fn area(&self) -> Area {
         self.area.clone()
     }
 
-    /// Makes all that was written to the device durable.
+    /// Makes everything durable that was written to the device.
     ///
     /// # Errors
     /// The device's.
@@ -87,11 +95,12 @@ impl Ring {
         self.flush_ended(flushed, self.head)
     }
 
-    /// A flush ended that began when all before `upto` was written.
+    /// Takes the result of a flush that began when all frames before `upto` were written.
     ///
     /// # Errors
-    /// The flush's: of what was written before it the cache may have dropped any part, and says so once. So the
-    /// frames that count on it are taken back. If that fails too, nothing more can be done.
+    /// The flush's. The cache may have dropped any part of the writes before it, and reports that
+    /// once, so the frames that depend on them are revoked. If that fails too, nothing more can be
+    /// done.
     pub(super) fn flush_ended(&mut self, flushed: Result<()>, upto: u64) -> Result<()> {
         match &flushed {
             Ok(()) => self.flushed = self.flushed.max(upto),
@@ -100,15 +109,15 @@ impl Ring {
         flushed
     }
 
-    /// Takes the frame at this place back, and with it all behind it.
+    /// Overwrites the frame at this place: a replay takes neither it nor any behind it.
     fn revoke(&mut self, at: u64) {
         if at < self.head {
             let _ = self.area.write(at, &[0; BLOCK]);
         }
     }
 
-    /// Writes a group into the cache, and behind it a block in which a [mark](Self::mark) will say that it is durable; gives
-    /// that block. Until then it holds a frame of nothing, so that a replay finds what is written behind it.
+    /// Writes a group into the cache, and behind it an empty frame, which a [mark](Self::mark) will
+    /// replace; returns its place. The empty frame lets a replay find the groups behind it.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -119,12 +128,13 @@ impl Ring {
         Ok(place)
     }
 
-    /// Says in the block that was left for it that all before it is durable, which a flush has made it. It takes a flush itself.
+    /// Writes the mark: all frames before it are durable, by a flush that has ended. The mark needs
+    /// a flush itself.
     ///
     /// # Errors
     /// The device's.
     pub(super) fn mark(&mut self, place: u64, cut: Lsn) -> Result<()> {
-        debug_assert!(self.settled <= place && place <= self.flushed);
+        debug_assert!(self.durable_end <= place && place <= self.flushed);
         let mut frame = Frame::new(Vec::new(), COMMIT, cut);
         frame.seal(Place {
             volume: self.area.region.volume,
@@ -137,30 +147,31 @@ impl Ring {
         self.area.write(place, &frame.bytes)
     }
 
-    /// The flush behind a mark ended.
+    /// Takes the result of the flush after a mark.
     ///
     /// # Errors
-    /// The flush's; the mark is taken back then.
+    /// The flush's; the mark is then revoked.
     pub(super) fn marked(&mut self, flushed: Result<()>, place: u64) -> Result<()> {
         match &flushed {
-            Ok(()) => self.settle(place + 1),
+            Ok(()) => self.set_durable(place + 1),
             Err(_) => self.revoke(place),
         }
         flushed
     }
 
-    /// What lies before this is durable, and ends with a flushed group.
-    pub(super) fn settle(&mut self, end: u64) {
-        self.settled = self.settled.max(end);
+    /// Frames before `end` are durable, and end with a flushed group.
+    pub(super) fn set_durable(&mut self, end: u64) {
+        self.durable_end = self.durable_end.max(end);
         self.flushed = self.flushed.max(end);
     }
 
-    /// Writes a group of frames: a flushed one is durable, with all before it, as soon as a flush behind it ends, which is
-    /// the caller's, as is to [settle](Self::settle) that.
+    /// Writes a group of frames. A group of [`Mode::Flushed`] is durable, with all frames before
+    /// it, when a later flush ends. The caller flushes, and then calls
+    /// [`set_durable`](Self::set_durable).
     ///
     /// # Errors
-    /// The device's. What lies behind `head` is then unknown, and must not be written again in
-    /// this life.
+    /// The device's. The blocks behind `head` are then unknown, and must not be written again in
+    /// this incarnation.
     pub(super) fn write(&mut self, group: &mut [Frame], mode: Mode) -> Result<()> {
         let Some(last) = group.len().checked_sub(1) else {
             return Ok(());
@@ -171,7 +182,7 @@ impl Ring {
         let cache = self.cache.filter(|_| mode == Mode::Written);
         let durable = match mode {
             Mode::Flushed => self.head,
-            Mode::Written => self.settled,
+            Mode::Written => self.durable_end,
         };
         let (mut at, mut written) = (self.head, self.head);
         for (index, frame) in group.iter_mut().enumerate() {
@@ -201,7 +212,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Writes what has been gathered; answers where it ends.
+    /// Writes the staged frames; returns their end.
     fn write_staging(&mut self, at: u64) -> Result<u64> {
         if self.staging.is_empty() {
             return Ok(at);

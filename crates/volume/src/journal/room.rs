@@ -1,13 +1,13 @@
 use crate::primitive::{AtomicU64, Ordering};
 
-/// The blocks of a ring that nobody has asked for yet.
+/// The free blocks of the ring.
 ///
-/// Lanes ask for a whole frame before they fill it and give back what they did not use, so that
-/// an appended batch can always be written.
+/// A log buffer takes a whole frame before it fills it and returns the unused blocks, so an
+/// appended batch can always be written.
 #[derive(Debug)]
 pub(super) struct Room {
     free: AtomicU64,
-    /// What appends leave to commits.
+    /// Blocks that appends leave to commits.
     reserve: u64,
 }
 
@@ -20,7 +20,7 @@ impl Room {
     }
 
     pub(super) fn free(&self) -> u64 {
-        // Relaxed, here and below: the number comes with nothing else.
+        // Relaxed, here and below: the count orders nothing else.
         self.free.load(Ordering::Relaxed)
     }
 
@@ -28,17 +28,17 @@ impl Room {
         self.reserve
     }
 
-    /// Takes blocks, but for the reserve.
+    /// Takes blocks, except from the reserve.
     pub(super) fn take(&self, blocks: u64) -> bool {
         self.take_down_to(blocks, self.reserve)
     }
 
-    /// Takes blocks, of the reserve too.
+    /// Takes blocks, also from the reserve.
     pub(super) fn take_reserved(&self, blocks: u64) -> bool {
         self.take_down_to(blocks, 0)
     }
 
-    /// Takes blocks, if there is as much left behind that: half of all that appends may use.
+    /// Takes blocks if half of those that appends may use remain free.
     pub(super) fn take_of_plenty(&self, blocks: u64, capacity: u64) -> bool {
         self.take_down_to(blocks, capacity - (capacity - self.reserve) / 2)
     }

@@ -1,4 +1,4 @@
-//! Finds the groups that were committed, one after the other, and where they end.
+//! Finds the committed groups in order, and the end of the journal.
 
 use super::error::{Error, Reason, Result};
 use super::frame::{Cache, FRAME_BLOCKS, Found, HEADER, Place};
@@ -36,7 +36,7 @@ impl Window {
     }
 }
 
-/// A run of whole batches of one lane.
+/// A run of whole batches of one log buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub(super) log_buffer: u16,
@@ -48,12 +48,12 @@ pub(super) struct Segment {
     pub(super) block: u64,
 }
 
-/// What one commit wrote.
+/// The content of one committed group.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     pub(super) bytes: Vec<u8>,
     pub(super) segments: Vec<Segment>,
-    /// The lane whose last segment still lacks its end.
+    /// The log buffer with an unfinished batch in its last segment.
     open: Option<u16>,
 }
 
@@ -101,26 +101,26 @@ impl Group {
     }
 }
 
-/// Goes through the ring once, from the tail to the head.
+/// One pass over the ring, from the tail to the head.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) area: Area,
     window: Window,
     /// The next group begins here.
     pub(super) next: u64,
-    /// Where the last flushed group ended.
-    pub(super) settled: u64,
-    /// There is a flushed group behind all written ones up to here.
+    /// The end of the last flushed group.
+    pub(super) durable_end: u64,
+    /// A flushed group follows all written groups up to here.
     covered: u64,
     /// Were there written groups behind the last flushed one, taken or not?
     pub(super) met_written: bool,
-    /// What holds what was written to the device.
+    /// The identity of the cache that holds unflushed writes.
     cache: Option<Cache>,
     /// No frame can lie at or after this.
     end: u64,
-    /// The life of the last group.
+    /// The incarnation of the last group.
     incarnation: u64,
-    /// The latest life seen, of groups that were not committed too.
+    /// The latest incarnation seen, also of groups that were not committed.
     pub(super) latest: u64,
 }
 
@@ -131,7 +131,7 @@ enum Passed {
     Whole {
         end: u64,
         incarnation: u64,
-        /// What holds it, if it was written without a flush.
+        /// The cache that holds it, if it was written without a flush.
         cache: Option<Cache>,
     },
     /// There is no such frame here.
@@ -146,7 +146,7 @@ impl Scan {
             area,
             window: Window::default(),
             next: from.block,
-            settled: from.block,
+            durable_end: from.block,
             covered: from.block,
             met_written: false,
             end,
@@ -155,12 +155,13 @@ impl Scan {
         }
     }
 
-    /// The life of the last group.
+    /// The incarnation of the last group.
     pub(super) fn incarnation(&self) -> u64 {
         self.incarnation
     }
 
-    /// Does no frame of the last life or a later one lie where the next group would begin? Nothing else is looked at.
+    /// Is there no frame of the last incarnation or a later one where the next group would begin?
+    /// Reads nothing else.
     ///
     /// # Errors
     /// The device's.
@@ -171,11 +172,11 @@ impl Scan {
         Ok(found.is_none_or(|found| found.place.incarnation < self.incarnation))
     }
 
-    /// Reads the next group; `false` at the end of the journal, which is where a group is torn,
-    /// stale, or was never written; or was written without a flush, and what held it is gone.
+    /// Reads the next group. `false` at the end of the journal: the group is torn, stale or was
+    /// never written, or it was written without a flush and its cache is gone.
     ///
     /// # Errors
-    /// The device's; [`Error::Corrupt`] if something behind that place shows that it was durable.
+    /// The device's; [`Error::Corrupt`] if a frame behind that place shows that it was durable.
     pub(super) fn load(&mut self, group: &mut Group) -> Result<bool> {
         group.clear();
         let start = self.next;
@@ -205,7 +206,7 @@ impl Scan {
                 (self.next, self.incarnation) = (end, incarnation);
                 self.met_written = cache.is_some();
                 if cache.is_none() {
-                    self.settled = end;
+                    self.durable_end = end;
                 }
                 return Ok(true);
             }
@@ -215,7 +216,8 @@ impl Scan {
         Ok(false)
     }
 
-    /// Passes the group that begins at `start`, if it is of this life or a later one, and shows its frames.
+    /// Passes the group that begins at `start`, if its incarnation is at least `least`, and calls
+    /// `show` with its frames.
     fn pass(
         &mut self,
         start: u64,
@@ -259,8 +261,8 @@ impl Scan {
         }
     }
 
-    /// Is this group to be replayed? One that was written without a flush is if what holds it is still there, or if a
-    /// flushed one follows, before which it was made durable. Else this is where the frames end.
+    /// Where the journal ends, if this group is not to be replayed. A group written without a flush
+    /// is replayed if its cache is still there, or if a later flushed group made it durable.
     fn gap_behind(&mut self, passed: Passed) -> Result<Option<u64>> {
         if let Passed::Whole { end, cache, .. } = passed
             && (end <= self.covered || cache == self.cache)
@@ -284,8 +286,8 @@ impl Scan {
         }
     }
 
-    /// Is the frame at `gap` missing from what was committed? Frames behind it that were under way
-    /// with it prove nothing, those of a later group do.
+    /// Was the missing frame at `gap` committed? Frames of its own group behind it prove nothing;
+    /// those of a later group do.
     fn look_behind(&mut self, gap: u64) -> Result<()> {
         let mut at = gap;
         let mut until = gap + ROUND_BLOCKS + FRAME_BLOCKS as u64;
@@ -300,7 +302,7 @@ impl Scan {
                             reason: Reason::Hole,
                         });
                     }
-                    // The gap may lie in a long group with the next one far behind.
+                    // The gap may lie in a long group, far before the next one.
                     until = at + ROUND_BLOCKS + FRAME_BLOCKS as u64;
                 }
             }

@@ -1,4 +1,4 @@
-//! What the tests of the journal share: made-up batches, and devices that record or fail.
+//! Fixtures of the journal's tests: sample batches, and devices that record or fail.
 
 mod codec;
 mod commit;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A batch with its stamp and realm, owning all its bytes by way of the debug form of its records.
+/// A batch with its LSN and subvolume; the records as their debug text, which owns its bytes.
 type Seen = (Lsn, u64, Vec<String>);
 
 fn region(blocks: u64) -> Region {
@@ -88,7 +88,7 @@ fn inode(ino: u64, kind: FileType, time: i64) -> InodeRecord {
     }
 }
 
-/// What the core says of the `index`th file created in a directory.
+/// The changes of the `index`th file created in a directory.
 fn creation(index: u64, name: &[u8]) -> Vec<Change<'_>> {
     let time = 1_700_000_000_000_000_000 + (index / 1000 * 4_000_000).cast_signed();
     let mut directory = inode(7, FileType::Directory, time);
@@ -111,7 +111,7 @@ fn creation(index: u64, name: &[u8]) -> Vec<Change<'_>> {
     ]
 }
 
-/// A device that keeps what was written since its log was cleared, and fails when told to.
+/// A device that logs writes since its log was cleared, and fails on demand.
 #[derive(Debug)]
 struct Recorder {
     inner: MemoryDevice,
@@ -119,9 +119,9 @@ struct Recorder {
     flushes: AtomicU64,
     /// Writes and flushes that still succeed.
     left: AtomicU64,
-    /// Do flushes fail, and nothing else?
+    /// Do only flushes fail?
     fail_flush: AtomicBool,
-    /// Which cache holds what is not flushed; 0: nobody knows.
+    /// The identity of its cache; 0: unknown.
     cache: AtomicU64,
 }
 

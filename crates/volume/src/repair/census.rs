@@ -1,6 +1,6 @@
-//! All inodes, with what names and content say of them.
+//! All inodes, with the evidence of names and content.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
@@ -8,27 +8,27 @@ use holdfast_types::{FileFlags, FileType, Ino, Time};
 use crate::check::file_flags;
 use crate::tree::{EntryKey, Inode};
 
-/// An inode, and what was seen of it.
+/// An inode, and what the walks over the trees found of it.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) inode: Inode,
-    /// Names that lead to it.
+    /// The number of its names.
     pub(super) names: u32,
-    /// Directories with names in it.
+    /// The number of subdirectories in it.
     pub(super) directories: u32,
-    /// A directory's name.
+    /// The key of a directory's name.
     pub(super) place: Option<EntryKey>,
     /// A directory's greatest cookie.
     pub(super) last_cookie: u64,
-    /// Its length is known from what it contains.
+    /// The length of its inline content, if it has any.
     pub(super) length: Option<u64>,
     /// Blocks of its extents.
     pub(super) blocks: u64,
-    /// A path leads to it.
+    /// A path from the root leads to it.
     pub(super) is_reached: bool,
-    /// It differs from what the tree has.
+    /// It differs from its record in the tree.
     pub(super) is_changed: bool,
-    /// The tree does not have it.
+    /// It is not in the tree.
     pub(super) is_new: bool,
 }
 
@@ -56,7 +56,7 @@ impl Known {
         self.inode.record.ino
     }
 
-    /// Changes attributes, and remembers whether they did.
+    /// Changes the record, and sets `is_changed` if it differs.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut InodeRecord)) {
         let before = self.inode.record.clone();
         change(&mut self.inode.record);
@@ -64,17 +64,15 @@ impl Known {
     }
 }
 
-/// All of them: those of the tree in a row, others beside it.
+/// All inodes: those of the tree sorted in a vector, the others beside it.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     row: Vec<Known>,
     made: BTreeMap<Ino, Known>,
-    /// Those that the orphan tree has.
-    pub(super) orphans: BTreeSet<Ino>,
 }
 
 impl Census {
-    /// The next one of the tree, whose numbers ascend.
+    /// Adds the next inode of the tree; numbers ascend.
     pub(super) fn push(&mut self, inode: Inode) {
         self.row.push(Known::new(inode));
     }
@@ -93,15 +91,15 @@ impl Census {
         }
     }
 
-    /// Lets inodes say what they may. Returns those that said something else.
-    pub(super) fn settle(&mut self) -> Vec<Ino> {
-        let mut settled = self.settle_spaces();
-        settled.extend(self.settle_flags());
+    /// Corrects the recorded space and flags. Returns the inodes that were wrong.
+    pub(super) fn finish(&mut self) -> Vec<Ino> {
+        let mut settled = self.correct_spaces();
+        settled.extend(self.correct_flags());
         settled
     }
 
-    /// Lets files say the space that they take. Returns those that said another one.
-    fn settle_spaces(&mut self) -> Vec<Ino> {
+    /// Corrects the recorded space of files. Returns those that were wrong.
+    fn correct_spaces(&mut self) -> Vec<Ino> {
         let mut wrong = Vec::new();
         for known in self.iter_mut() {
             let record = &known.inode.record;
@@ -121,8 +119,8 @@ impl Census {
         wrong
     }
 
-    /// Takes the file flags away that an inode cannot have. Returns those that had any.
-    fn settle_flags(&mut self) -> Vec<Ino> {
+    /// Removes file flags that an inode cannot have. Returns the inodes that had any.
+    fn correct_flags(&mut self) -> Vec<Ino> {
         let mut wrong = Vec::new();
         for known in self.iter_mut() {
             let record = &known.inode.record;
@@ -146,7 +144,7 @@ impl Census {
         row.max(made)
     }
 
-    /// Makes an inode that the tree does not have.
+    /// Adds an inode that is not in the tree.
     pub(super) fn make(&mut self, ino: Ino, kind: FileType, perm: u16, now: Time) -> &mut Known {
         let record = InodeRecord {
             ino,
@@ -162,7 +160,7 @@ impl Census {
             ctime: now,
             btime: now,
             parent: Ino::ROOT,
-            // Perhaps.
+            // Unknown, so set.
             xattrs: true,
             space: StoredSpace::UNKNOWN,
             flags: FileFlags::empty(),
@@ -177,7 +175,7 @@ impl Census {
         self.made.entry(ino).or_insert(known)
     }
 
-    /// As [`make`](Self::make), unless the number has an inode.
+    /// Like [`make`](Self::make), unless the inode exists.
     pub(super) fn make_unless_there(
         &mut self,
         ino: Ino,

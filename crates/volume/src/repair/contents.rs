@@ -1,6 +1,7 @@
-//! Content: what of it can stay, and what it says of lengths.
+//! Content: the records that stay, and the lengths that they imply.
 //!
-//! Records come in the order of their keys: of an inode its inline bytes, its extents, its attributes.
+//! Records come in the order of their keys: of each inode its inline bytes, its extents, its
+//! attributes.
 
 use std::collections::BTreeMap;
 
@@ -8,46 +9,46 @@ use holdfast_types::{FileType, Ino};
 
 use super::LOST_TARGET;
 use super::census::Census;
-use super::repair_action::{Deed, Deeds};
-use super::room::Used;
+use super::repair_action::{Action, Actions};
 use crate::BLOCK;
+use crate::check::Blocks;
 use crate::space;
 use crate::store::hash::NameHasher;
 use crate::store::records::Held;
 use crate::tree::{Data, DataKey, DataKind, Extent, XattrValue};
 
-/// Longest value of an extended attribute: Linux's.
+/// The longest value of an extended attribute: Linux's limit.
 const XATTR_MAX: u32 = 64 << 10;
 
-/// What becomes of records; `None`: they go.
+/// Changes of records; `None` deletes.
 pub(super) type Changes = BTreeMap<DataKey, Option<Held>>;
 
-/// What is learnt of the data tree.
+/// The survey of the data tree.
 pub(super) struct Survey<'s> {
     census: &'s mut Census,
-    /// What nodes have, and the records so far.
-    nodes: &'s Used,
-    used: Used,
-    /// These, and what is removed: nothing is written there before all is done.
-    pub(super) taken: Used,
+    /// Blocks of nodes, and blocks of the records so far.
+    nodes: &'s Blocks,
+    used: Blocks,
+    /// The same with the blocks of removed records: the repair writes to none of them.
+    pub(super) taken: Blocks,
     hasher: NameHasher,
     pub(super) changes: Changes,
-    pub(super) deeds: Deeds,
-    /// Extents whose blocks somebody else has.
-    pub(super) doubles: Vec<(DataKey, Extent)>,
-    /// Attributes that are not where their names lead.
-    pub(super) astray: Vec<(Ino, Held)>,
-    /// What belongs to inodes that are not there.
-    pub(super) strangers: BTreeMap<Ino, Stranger>,
+    actions: &'s mut Actions,
+    /// Extents with blocks that another record has.
+    pub(super) contested: Vec<(DataKey, Extent)>,
+    /// Attributes with keys that do not match their names.
+    pub(super) misplaced: Vec<(Ino, Held)>,
+    /// Content of missing inodes.
+    pub(super) ownerless: BTreeMap<Ino, Ownerless>,
     now: Now,
 }
 
-/// What an inode that is lost had.
+/// The content of a missing inode.
 #[derive(Debug, Default)]
-pub(super) struct Stranger {
-    /// Bytes in the tree.
+pub(super) struct Ownerless {
+    /// The length of its inline bytes.
     pub(super) inline: Option<u64>,
-    /// Bytes up to the end of the last extent.
+    /// The end of its last extent in bytes.
     pub(super) extents: Option<u64>,
     /// Blocks of its extents.
     pub(super) blocks: u64,
@@ -55,22 +56,27 @@ pub(super) struct Stranger {
     pub(super) keys: Vec<DataKey>,
 }
 
-/// The inode whose records come just now.
+/// The inode of the current records.
 #[derive(Default)]
 struct Now {
     ino: Option<Ino>,
     inline: Option<u64>,
-    /// Where its last extent ends, in blocks.
+    /// The end of its last extent, in blocks.
     end: u64,
-    /// Blocks of its extents that stay.
+    /// Blocks of its kept extents.
     blocks: u64,
-    /// Its inline bytes stay, so no extent does.
+    /// Its inline bytes stay, so its extents are removed.
     is_inline: bool,
     names: Vec<(u32, Box<[u8]>)>,
 }
 
 impl<'s> Survey<'s> {
-    pub(super) fn new(census: &'s mut Census, nodes: &'s Used, seed: u64, most: usize) -> Self {
+    pub(super) fn new(
+        census: &'s mut Census,
+        actions: &'s mut Actions,
+        nodes: &'s Blocks,
+        seed: u64,
+    ) -> Self {
         Self {
             census,
             nodes,
@@ -78,21 +84,18 @@ impl<'s> Survey<'s> {
             taken: nodes.clone(),
             hasher: NameHasher::new(seed),
             changes: Changes::new(),
-            deeds: Deeds {
-                most,
-                ..Deeds::default()
-            },
-            doubles: Vec::new(),
-            astray: Vec::new(),
-            strangers: BTreeMap::new(),
+            actions,
+            contested: Vec::new(),
+            misplaced: Vec::new(),
+            ownerless: BTreeMap::new(),
             now: Now::default(),
         }
     }
 
-    /// The next record.
+    /// Examines the next record.
     pub(super) fn record(&mut self, key: DataKey, value: &Data<'_>) {
         if self.now.ino != Some(key.ino) {
-            self.settle();
+            self.finish_inode();
             self.now = Now {
                 ino: Some(key.ino),
                 ..Now::default()
@@ -104,12 +107,12 @@ impl<'s> Survey<'s> {
             Data::Xattr { name, value } => self.attribute(key, name, value),
         }
         if self.census.get(key.ino).is_none() {
-            self.strangers.entry(key.ino).or_default().keys.push(key);
+            self.ownerless.entry(key.ino).or_default().keys.push(key);
         }
     }
 
-    /// All records of an inode were seen.
-    pub(super) fn settle(&mut self) {
+    /// Ends the records of an inode.
+    fn finish_inode(&mut self) {
         let blocks = std::mem::take(&mut self.now.blocks);
         if let Some(known) = self.now.ino.and_then(|ino| self.census.get_mut(ino)) {
             known.blocks = blocks;
@@ -122,14 +125,14 @@ impl<'s> Survey<'s> {
             if known.inode.record.size != found {
                 known.change(|record| record.size = found);
                 let ino = known.ino();
-                self.deeds.add(Deed::InodeChanged { ino });
+                self.actions.add(Action::InodeChanged { ino });
             }
         }
     }
 
-    /// Symbolic links that have no target get one.
+    /// Gives symbolic links without a target a new one.
     pub(super) fn finish(&mut self) {
-        self.settle();
+        self.finish_inode();
         let links = self.census.iter_mut();
         for known in links.filter(|known| known.kind() == FileType::Symlink) {
             if known.length.is_none() {
@@ -139,7 +142,7 @@ impl<'s> Survey<'s> {
                 self.changes.insert(key, Some(target));
                 known.change(|record| record.size = LOST_TARGET.len() as u64);
                 known.length = Some(LOST_TARGET.len() as u64);
-                self.deeds.add(Deed::TargetMade { ino });
+                self.actions.add(Action::TargetMade { ino });
             }
         }
     }
@@ -147,7 +150,7 @@ impl<'s> Survey<'s> {
     fn remove(&mut self, key: DataKey) {
         self.changes.insert(key, None);
         let (ino, offset) = (key.ino, key.offset);
-        self.deeds.add(Deed::ContentRemoved { ino, offset });
+        self.actions.add(Action::ContentRemoved { ino, offset });
     }
 
     fn inline(&mut self, key: DataKey, len: u64) {
@@ -157,12 +160,12 @@ impl<'s> Survey<'s> {
             .map(|known| (known.kind(), known.inode.record.size))
         {
             None => {
-                self.strangers.entry(key.ino).or_default().inline = Some(len);
+                self.ownerless.entry(key.ino).or_default().inline = Some(len);
                 self.now.is_inline = true;
             }
             Some((FileType::Regular | FileType::Symlink, size)) => {
                 self.now.inline = Some(len);
-                // Should there be extents, too, the length tells which are right.
+                // If there are extents as well, the recorded length decides.
                 self.now.is_inline = size == len;
             }
             Some(_) => self.remove(key),
@@ -171,7 +174,7 @@ impl<'s> Survey<'s> {
 
     fn extent(&mut self, key: DataKey, extent: &Extent) {
         self.taken
-            .mark(space::Extent::new(extent.block, u64::from(extent.blocks)));
+            .insert(space::Extent::new(extent.block, u64::from(extent.blocks)));
         let known = self.census.get(key.ino);
         let kind = known.map(super::census::Known::kind);
         if self.now.is_inline || !matches!(kind, None | Some(FileType::Regular)) {
@@ -187,7 +190,7 @@ impl<'s> Survey<'s> {
             return;
         };
         let blocks = space::Extent::new(kept.block, u64::from(kept.blocks));
-        if !self.used.is_possible(blocks) || self.nodes.overlaps(blocks) {
+        if !self.used.layout().holds(blocks) || self.nodes.overlaps(blocks) {
             self.remove(key);
             return;
         }
@@ -197,15 +200,15 @@ impl<'s> Survey<'s> {
             self.changes.insert(kept_key, Some(Held::Extent(kept)));
         }
         if self.used.overlaps(blocks) {
-            self.doubles.push((kept_key, kept));
+            self.contested.push((kept_key, kept));
         } else {
-            self.used.mark(blocks);
+            self.used.insert(blocks);
         }
         self.now.end = at + u64::from(kept.blocks);
         self.now.blocks += u64::from(kept.blocks);
         if kind.is_none() {
             let bytes = self.now.end.saturating_mul(BLOCK as u64);
-            let stranger = self.strangers.entry(key.ino).or_default();
+            let stranger = self.ownerless.entry(key.ino).or_default();
             stranger.extents = Some(bytes);
             stranger.blocks = self.now.blocks;
         }
@@ -215,20 +218,20 @@ impl<'s> Survey<'s> {
         if let XattrValue::External { extent, len } = value {
             let room = u64::from(extent.blocks) * BLOCK as u64;
             let blocks = space::Extent::new(extent.block, u64::from(extent.blocks));
-            self.taken.mark(blocks);
+            self.taken.insert(blocks);
             let fits = u64::from(*len) <= room && *len <= XATTR_MAX;
-            if !fits || !self.used.is_possible(blocks) || self.used.overlaps(blocks) {
+            if !fits || !self.used.layout().holds(blocks) || self.used.overlaps(blocks) {
                 self.remove(key);
                 return;
             }
-            self.used.mark(blocks);
+            self.used.insert(blocks);
         }
         if let Some(known) = self.census.get_mut(key.ino)
             && !known.inode.record.xattrs
         {
             known.change(|record| record.xattrs = true);
             let ino = key.ino;
-            self.deeds.add(Deed::InodeChanged { ino });
+            self.actions.add(Action::InodeChanged { ino });
         }
         let hash = self.hasher.hash(name);
         let is_known = self
@@ -247,13 +250,12 @@ impl<'s> Survey<'s> {
                 name,
                 value: *value,
             });
-            self.astray.push((key.ino, held));
+            self.misplaced.push((key.ino, held));
         }
     }
 }
 
-/// The part of an extent that lies behind the one before it, and before the file's end if it was
-/// written.
+/// The part of an extent behind the one before it, and for a written one before the file's end.
 fn clipped(offset: u64, extent: &Extent, begin: u64, size: u64) -> Option<(u64, Extent)> {
     let end = offset.saturating_add(u64::from(extent.blocks));
     let last = match extent.unwritten {
@@ -266,7 +268,7 @@ fn clipped(offset: u64, extent: &Extent, begin: u64, size: u64) -> Option<(u64, 
     }
     let kept = Extent {
         block: extent.block + (from - offset),
-        // No longer than it was.
+        // At most `extent.blocks`.
         blocks: (to - from) as u32,
         ..*extent
     };

@@ -1,11 +1,12 @@
-//! The repair: what contradicts itself is made to agree, and as much as can be read is kept.
+//! The repair: removes contradictions, and keeps everything that can be read.
 //!
-//! First the journal is replayed. Then all trees are read, records are judged one by one, and those that
-//! cannot stay are changed or go. Trees that are damaged are made anew of what can be read. Everything is
-//! written to blocks that nobody has, and at last the superblock leads to it: a crash before leaves the
-//! volume as it was, and it can be repaired again. `docs/fsck.md` says what becomes of each finding.
+//! First the journal is replayed. Then all trees are read, and records that cannot stay are changed
+//! or deleted. Damaged trees are built anew of their readable records. Everything is written to
+//! unreferenced blocks, and the superblock is written last. A crash before that leaves the volume
+//! as it was, and it can be repaired again. `docs/fsck.md` lists the repair of each finding.
 //!
-//! Memory: some 250 bytes for each inode, four bits for each block, the names of one directory, what changes.
+//! Memory: about 250 bytes for each inode, four bits for each block, the names of one directory,
+//! the changes.
 
 mod census;
 mod contents;
@@ -16,10 +17,9 @@ mod room;
 mod round;
 #[cfg(test)]
 mod tests;
-mod walk;
 mod write;
 
-pub use repair_action::Deed;
+pub use repair_action::Action;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -29,49 +29,49 @@ use holdfast_types::Time;
 
 use crate::check::{CheckOptions, Finding, Progress, Report, check};
 use crate::journal::{self, Journal, Position};
-use crate::store::{OpenOptions, VolumeStore, newest_superblock};
+use crate::store::{OpenOptions, VolumeStore, may_change, newest_superblock};
 use crate::superblock::Superblock;
 use crate::{Error, Result};
-use repair_action::Deeds;
+use repair_action::Actions;
 use round::{Depth, Round};
 
-/// Where what has no name goes.
+/// The directory for inodes without a name.
 const LOST_AND_FOUND: &[u8] = b"lost+found";
-/// Where symbolic links lead whose targets are lost.
+/// The target of symbolic links that lost theirs.
 pub const LOST_TARGET: &[u8] = b"lost-target";
-/// Inode numbers left out where a journal that may know them waits, or was lost.
+/// Inode numbers skipped where a journal that may have given them out waits, or was lost.
 const NUMBERS_LEFT: u64 = 1 << 32;
-/// What one round changes may show what the next one has to change.
+/// The changes of one round may reveal defects for the next one.
 const ROUNDS: usize = 5;
 
-/// What a repair found, did, and left.
+/// The result of a repair.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was wrong before it.
+    /// The defects before it.
     pub before: Report,
-    /// What was done.
-    pub deeds: Vec<Deed>,
-    /// Deeds that were not kept.
+    /// The changes made.
+    pub actions: Vec<Action>,
+    /// Changes that were not kept in the list.
     pub more: u64,
-    /// What is wrong after it: what cannot be repaired.
+    /// The defects after it, which cannot be repaired.
     pub after: Report,
 }
 
-/// Checks the volume on a device and repairs what is wrong. Where nothing is, nothing is written, but for
+/// Checks the volume on a device and repairs its defects. On a sound volume, nothing is written but
 /// the replay of a journal.
 ///
 /// # Errors
-/// Those of the device, and if there is no room for new trees. The volume is as it was then, or as after
-/// a round of the repair: never worse.
+/// Those of the device, lack of room for new trees, and [`Error::ReadOnlyFeatures`]. The volume is
+/// then in the state before, or after a complete round of the repair.
 pub fn repair(
     device: &Arc<dyn BlockDevice>,
     options: &CheckOptions,
     progress: &Progress<'_>,
 ) -> Result<Outcome> {
     let before = check(device, options, progress);
-    let mut deeds = Deeds {
+    let mut actions = Actions {
         most: options.findings_max,
-        ..Deeds::default()
+        ..Actions::default()
     };
     let is_hopeless = before
         .findings
@@ -79,42 +79,43 @@ pub fn repair(
         .any(|finding| matches!(finding, Finding::CutShort { .. } | Finding::Root { .. }));
     let mut after = before.clone();
     if before.superblock.is_some() && !is_hopeless {
-        bring_up_to_date(device, &mut deeds)?;
+        may_change(device)?;
+        update_trees(device, &mut actions)?;
         after = check(device, options, progress);
         for _ in 0..ROUNDS {
             if after.is_clean() {
                 break;
             }
-            one_round(device, Depth::All, &after, &mut deeds)?;
+            one_round(device, Depth::All, &after, &mut actions)?;
             after = check(device, options, progress);
         }
     }
     Ok(Outcome {
         before,
-        deeds: deeds.kept,
-        more: deeds.more,
+        actions: actions.kept,
+        more: actions.more,
         after,
     })
 }
 
-/// Replays the journal; if damage is in the way, after what can be read of the trees was made whole.
-fn bring_up_to_date(device: &Arc<dyn BlockDevice>, deeds: &mut Deeds) -> Result<()> {
+/// Replays the journal. If that fails, makes the readable parts of the trees whole and tries again.
+fn update_trees(device: &Arc<dyn BlockDevice>, actions: &mut Actions) -> Result<()> {
     let superblock = newest_superblock(device)?;
     if superblock.clean {
         return Ok(());
     }
     match replay(device) {
         Ok(()) => {
-            deeds.add(Deed::Replayed);
+            actions.add(Action::Replayed);
             return Ok(());
         }
-        // Nothing is wrong: a later Holdfast can replay it.
+        // No damage: a later Holdfast can replay it.
         Err(error @ Error::Journal(journal::Error::Newer { .. })) => return Err(error),
         Err(_) => {}
     }
-    one_round(device, Depth::Trees, &Report::default(), deeds)?;
+    one_round(device, Depth::Trees, &Report::default(), actions)?;
     match replay(device) {
-        Ok(()) => deeds.add(Deed::Replayed),
+        Ok(()) => actions.add(Action::Replayed),
         Err(error @ (Error::Device(_) | Error::Journal(journal::Error::Newer { .. }))) => {
             return Err(error);
         }
@@ -122,11 +123,11 @@ fn bring_up_to_date(device: &Arc<dyn BlockDevice>, deeds: &mut Deeds) -> Result<
             let superblock = newest_superblock(device)?;
             Journal::format(Arc::clone(device), superblock.region())?;
             let reason = error.to_string();
-            deeds.add(Deed::JournalDropped { reason });
+            actions.add(Action::JournalDropped { reason });
             let superblock = Superblock {
                 journal_position: Position::default(),
                 clean: true,
-                // What the journal said of numbers that were dealt is lost.
+                // The numbers that the journal had given out are unknown.
                 last_ino: superblock.last_ino + NUMBERS_LEFT,
                 ..superblock
             };
@@ -148,9 +149,9 @@ fn one_round(
     device: &Arc<dyn BlockDevice>,
     depth: Depth,
     found: &Report,
-    deeds: &mut Deeds,
+    actions: &mut Actions,
 ) -> Result<()> {
     let superblock = newest_superblock(device)?;
     let now = Time::from(SystemTime::now());
-    Round::new(device, superblock, now).run(depth, found, deeds)
+    Round::new(device, superblock, now).run(depth, found, actions)
 }

@@ -1,4 +1,4 @@
-//! Names: which can stay.
+//! Names: the ones that stay.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,11 +7,12 @@ use holdfast_types::{FileType, Ino, Time};
 
 use super::LOST_AND_FOUND;
 use super::census::Census;
-use super::repair_action::{Deed, Deeds};
+use super::repair_action::{Action, Actions};
+use crate::check::is_name;
 use crate::store::hash::NameHasher;
 use crate::tree::{Entry, EntryKey};
 
-/// A name, held.
+/// An owned name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) ino: Ino,
@@ -29,48 +30,49 @@ impl Name {
     }
 }
 
-/// What becomes of names; `None`: they go.
+/// Changes of names; `None` deletes.
 pub(super) type Changes = BTreeMap<EntryKey, Option<Name>>;
 
-/// What is learnt of the entry tree, in the order of its keys.
+/// The directory `lost+found`, and names that are taken.
+#[derive(Default)]
+pub(super) struct LostAndFound {
+    pub(super) dir: Option<Ino>,
+    /// The names in it.
+    pub(super) names: Vec<Box<[u8]>>,
+    /// Names of the root that begin with `lost+found`.
+    pub(super) root_names: Vec<Box<[u8]>>,
+}
+
+/// The survey of the entry tree, in the order of its keys.
 pub(super) struct Survey<'s> {
     census: &'s mut Census,
     hasher: NameHasher,
     now: Time,
     pub(super) changes: Changes,
-    pub(super) deeds: Deeds,
-    /// Names that lead to inodes which are not there.
-    pub(super) nowhere: Vec<(EntryKey, Name)>,
-    /// The directory `lost+found`, if there is one, and the names in it.
-    pub(super) found: Option<Ino>,
-    pub(super) found_names: Vec<Box<[u8]>>,
-    /// Names of the root that begin like it.
-    pub(super) taken: Vec<Box<[u8]>>,
+    actions: &'s mut Actions,
+    /// Names of missing inodes.
+    pub(super) dangling: Vec<(EntryKey, Name)>,
+    pub(super) lost: LostAndFound,
     dir: Option<Ino>,
-    /// Names of the directory, by their hashes.
+    /// Names of the current directory, by hash.
     seen: HashMap<u32, Vec<Box<[u8]>>, RandomState>,
 }
 
-/// Can a name be like this?
-fn is_name(bytes: &[u8]) -> bool {
-    !matches!(bytes, b"" | b"." | b"..") && !bytes.iter().any(|byte| matches!(byte, 0 | b'/'))
-}
-
 impl<'s> Survey<'s> {
-    pub(super) fn new(census: &'s mut Census, seed: u64, now: Time, most: usize) -> Self {
+    pub(super) fn new(
+        census: &'s mut Census,
+        actions: &'s mut Actions,
+        seed: u64,
+        now: Time,
+    ) -> Self {
         Self {
             census,
             hasher: NameHasher::new(seed),
             now,
             changes: Changes::new(),
-            deeds: Deeds {
-                most,
-                ..Deeds::default()
-            },
-            nowhere: Vec::new(),
-            found: None,
-            found_names: Vec::new(),
-            taken: Vec::new(),
+            actions,
+            dangling: Vec::new(),
+            lost: LostAndFound::default(),
             dir: None,
             seen: HashMap::default(),
         }
@@ -79,16 +81,16 @@ impl<'s> Survey<'s> {
     fn remove(&mut self, key: EntryKey, name: &[u8]) {
         self.changes.insert(key, None);
         let (dir, name) = (key.dir, name.into());
-        self.deeds.add(Deed::NameRemoved { dir, name });
+        self.actions.add(Action::NameRemoved { dir, name });
     }
 
-    /// The next name.
+    /// Examines the next name.
     pub(super) fn record(&mut self, key: EntryKey, entry: Entry<'_>) {
         if self.dir != Some(key.dir) {
             self.dir = Some(key.dir);
             self.seen.clear();
             if self.census.get(key.dir).is_none() {
-                // Names were in it, so it was one.
+                // It has names, so it was a directory.
                 self.make(key.dir, FileType::Directory);
             }
         }
@@ -115,35 +117,35 @@ impl<'s> Survey<'s> {
         self.seen.entry(hash).or_default().push(entry.name.into());
         self.look_for_lost_and_found(key.dir, &entry);
         match self.census.get(entry.ino) {
-            Some(_) => self.lead(key, entry),
+            Some(_) => self.count(key, entry),
             None => {
                 let (ino, kind, bytes) = (entry.ino, entry.kind, entry.name.into());
-                self.nowhere.push((key, Name { ino, kind, bytes }));
+                self.dangling.push((key, Name { ino, kind, bytes }));
             }
         }
     }
 
     fn look_for_lost_and_found(&mut self, dir: Ino, entry: &Entry<'_>) {
         if dir == Ino::ROOT && entry.name.starts_with(LOST_AND_FOUND) {
-            self.taken.push(entry.name.into());
+            self.lost.root_names.push(entry.name.into());
             if entry.name == LOST_AND_FOUND && entry.kind == FileType::Directory {
-                self.found = Some(entry.ino);
+                self.lost.dir = Some(entry.ino);
             }
         }
-        if Some(dir) == self.found {
-            self.found_names.push(entry.name.into());
+        if Some(dir) == self.lost.dir {
+            self.lost.names.push(entry.name.into());
         }
     }
 
-    /// A name that leads to an inode which is there.
-    fn lead(&mut self, key: EntryKey, entry: Entry<'_>) {
+    /// Counts a name of an existing inode.
+    fn count(&mut self, key: EntryKey, entry: Entry<'_>) {
         let Some(known) = self.census.get_mut(entry.ino) else {
             return;
         };
         let kind = known.kind();
         let mut loser = None;
         if kind == FileType::Directory {
-            // One name is enough: that in the directory which it knows as its parent.
+            // A directory keeps one name: the one in its recorded parent.
             let parent = known.inode.record.parent;
             loser = match known.place {
                 Some(before) if parent == key.dir && parent != before.dir => Some(before),
@@ -158,7 +160,7 @@ impl<'s> Survey<'s> {
             known.names += 1;
         }
         if let Some(loser) = loser {
-            // Of the one before only its place is known.
+            // The bytes of the previous name are not known here, only its key.
             let name = if loser == key { entry.name } else { b"" };
             self.remove(loser, name);
         }
@@ -167,18 +169,22 @@ impl<'s> Survey<'s> {
             let name = Name { ino, kind, bytes };
             self.changes.insert(key, Some(name));
             let (dir, name) = (key.dir, entry.name.into());
-            self.deeds.add(Deed::NameChanged { dir, name });
+            self.actions.add(Action::NameChanged { dir, name });
         }
     }
 
-    /// Names whose inodes are not there: those are made anew, as far as they can be. `can_be`: what an
-    /// inode contains, is it of this type?
-    pub(super) fn lead_nowhere(&mut self, can_be: impl Fn(Ino, FileType) -> bool) {
-        for (key, name) in std::mem::take(&mut self.nowhere) {
+    /// Makes missing inodes of names anew, as far as possible. `can_be`: does an inode's content
+    /// allow this type?
+    pub(super) fn count_dangling(
+        &mut self,
+        dangling: Vec<(EntryKey, Name)>,
+        can_be: impl Fn(Ino, FileType) -> bool,
+    ) {
+        for (key, name) in dangling {
             let possible = match name.kind {
                 FileType::Regular | FileType::Symlink => can_be(name.ino, name.kind),
                 FileType::Directory | FileType::Fifo | FileType::Socket => true,
-                // Nobody knows which device it was.
+                // The device number is lost.
                 FileType::CharDevice | FileType::BlockDevice => false,
             };
             if self.census.get(name.ino).is_none() && possible {
@@ -188,7 +194,7 @@ impl<'s> Survey<'s> {
                 }
             }
             if self.census.get(name.ino).is_some() {
-                self.lead(key, name.borrowed());
+                self.count(key, name.borrowed());
             } else {
                 self.remove(key, &name.bytes);
             }
@@ -202,6 +208,6 @@ impl<'s> Survey<'s> {
             0o600
         };
         self.census.make(ino, kind, perm, self.now);
-        self.deeds.add(Deed::InodeMade { ino, kind });
+        self.actions.add(Action::InodeMade { ino, kind });
     }
 }

@@ -1,4 +1,4 @@
-//! Paths: every directory hangs below the root, and what has no name gets one in `lost+found`.
+//! Paths: connects every directory to the root, and gives nameless inodes a name in `lost+found`.
 
 use std::collections::HashSet;
 
@@ -7,27 +7,23 @@ use holdfast_types::{FileType, Ino, Time};
 
 use super::LOST_AND_FOUND;
 use super::census::Census;
-use super::names::{Changes, Name};
-use super::repair_action::{Deed, Deeds};
+use super::names::{Changes, LostAndFound, Name};
+use super::repair_action::{Action, Actions};
 use crate::tree::EntryKey;
 
-/// Puts things where paths lead to them.
+/// State for connecting inodes to the root.
 pub(super) struct Paths<'p> {
     pub(super) census: &'p mut Census,
     pub(super) names: &'p mut Changes,
-    pub(super) deeds: &'p mut Deeds,
-    /// `lost+found`, and the names in it.
-    pub(super) found: Option<Ino>,
-    pub(super) found_names: Vec<Box<[u8]>>,
-    /// Names of the root that begin like it.
-    pub(super) taken: Vec<Box<[u8]>>,
-    /// No inode has a greater number.
+    pub(super) actions: &'p mut Actions,
+    pub(super) lost: LostAndFound,
+    /// The greatest inode number.
     pub(super) last_ino: u64,
     pub(super) now: Time,
 }
 
-/// The root is a directory, and its own parent; there is one if there is anything.
-pub(super) fn mend_root(census: &mut Census, deeds: &mut Deeds, now: Time) {
+/// Makes the root a directory and its own parent; creates it unless there are no inodes.
+pub(super) fn mend_root(census: &mut Census, actions: &mut Actions, now: Time) {
     if census.is_empty() {
         return;
     }
@@ -43,19 +39,19 @@ pub(super) fn mend_root(census: &mut Census, deeds: &mut Deeds, now: Time) {
     });
     let changed = root.is_changed && !before;
     if !is_there {
-        deeds.add(Deed::InodeMade { ino, kind });
+        actions.add(Action::InodeMade { ino, kind });
     } else if changed {
-        deeds.add(Deed::InodeChanged { ino });
+        actions.add(Action::InodeChanged { ino });
     }
 }
 
 impl Paths<'_> {
-    /// Everything that has no name and is in use, and everything that cannot be reached.
+    /// Names every nameless inode in use, and connects every unreachable directory.
     pub(super) fn mend(&mut self) {
         if self.census.is_empty() {
             return;
         }
-        mend_root(self.census, self.deeds, self.now);
+        mend_root(self.census, self.actions, self.now);
         let all: Vec<Ino> = self.census.iter().map(super::census::Known::ino).collect();
         for ino in all.iter().copied() {
             self.name(ino);
@@ -66,8 +62,8 @@ impl Paths<'_> {
         self.count();
     }
 
-    /// What counts names and has none gets one. What counts none is an orphan, unless it is a directory
-    /// with names in it.
+    /// Gives an inode with links but without names a name. An inode without links is an orphan,
+    /// unless it is a directory with names in it.
     fn name(&mut self, ino: Ino) {
         let Some(known) = self.census.get(ino) else {
             return;
@@ -81,7 +77,8 @@ impl Paths<'_> {
         }
     }
 
-    /// Walks up from a directory; where the way does not end at the root it is cut.
+    /// Follows the path up from a directory; if it does not reach the root, moves its end to
+    /// `lost+found`.
     fn reach(&mut self, ino: Ino) {
         let is_directory = |known: &super::census::Known| known.kind() == FileType::Directory;
         let mut way: HashSet<Ino, RandomState> = HashSet::default();
@@ -92,11 +89,11 @@ impl Paths<'_> {
             && at != Ino::ROOT
         {
             if !way.insert(at) {
-                // A circle: here it ends.
+                // A circle: cut here.
                 if let Some(place) = known.place {
                     self.names.insert(place, None);
                     let (dir, name) = (place.dir, Box::default());
-                    self.deeds.add(Deed::NameRemoved { dir, name });
+                    self.actions.add(Action::NameRemoved { dir, name });
                 }
                 self.keep(at);
                 break;
@@ -113,7 +110,7 @@ impl Paths<'_> {
         }
     }
 
-    /// Gives a name in `lost+found`.
+    /// Gives the inode a name in `lost+found`.
     fn keep(&mut self, ino: Ino) {
         let Some(found) = self.lost_and_found() else {
             return;
@@ -123,15 +120,16 @@ impl Paths<'_> {
         }
         let mut name = format!("#{ino}");
         while self
-            .found_names
+            .lost
+            .names
             .iter()
             .any(|known| **known == *name.as_bytes())
         {
             name.push('+');
         }
-        self.found_names.push(name.as_bytes().into());
+        self.lost.names.push(name.as_bytes().into());
         self.enter(found, name.as_bytes(), ino);
-        self.deeds.add(Deed::Found { ino, name });
+        self.actions.add(Action::Found { ino, name });
     }
 
     fn lost_and_found(&mut self) -> Option<Ino> {
@@ -139,21 +137,21 @@ impl Paths<'_> {
             let known = self.census.get(*ino);
             known.is_some_and(|known| known.kind() == FileType::Directory)
         };
-        if self.found.as_ref().is_some_and(is_directory) {
-            return self.found;
+        if self.lost.dir.as_ref().is_some_and(is_directory) {
+            return self.lost.dir;
         }
         self.last_ino = self.last_ino.checked_add(1)?;
         let ino = Ino(self.last_ino);
         let kind = FileType::Directory;
         self.census.make_unless_there(ino, kind, 0o700, self.now);
-        self.deeds.add(Deed::InodeMade { ino, kind });
+        self.actions.add(Action::InodeMade { ino, kind });
         let mut name = LOST_AND_FOUND.to_vec();
-        while self.taken.iter().any(|taken| **taken == *name) {
+        while self.lost.root_names.iter().any(|taken| **taken == *name) {
             name.push(b'+');
         }
         self.enter(Ino::ROOT, &name, ino);
-        self.found = Some(ino);
-        self.found
+        self.lost.dir = Some(ino);
+        self.lost.dir
     }
 
     fn enter(&mut self, dir: Ino, name: &[u8], ino: Ino) {
@@ -180,7 +178,7 @@ impl Paths<'_> {
         self.names.insert(key, Some(Name { ino, kind, bytes }));
     }
 
-    /// Links and parents, as names make them.
+    /// Sets links and parents by the names.
     fn count(&mut self) {
         let inside: Vec<Ino> = self
             .census
@@ -211,7 +209,7 @@ impl Paths<'_> {
             });
             if known.is_changed && !before && !is_new {
                 let ino = known.ino();
-                self.deeds.add(Deed::InodeChanged { ino });
+                self.actions.add(Action::InodeChanged { ino });
             }
         }
     }

@@ -1,94 +1,95 @@
-//! What a repair did.
+//! The actions of a repair.
 
 use std::fmt;
 
 use holdfast_types::{FileType, Ino};
 
-use crate::check::Branch;
+use crate::check::{Branch, shown};
 
-/// One thing that was done.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Deed {
-    /// The journal was replayed: nothing is wrong with that.
+pub enum Action {
+    /// The journal was replayed, which is no defect.
     Replayed,
-    /// The journal could not be replayed: what only it knew is lost.
+    /// The journal could not be replayed: its changes are lost.
     JournalDropped {
-        /// Why it could not.
+        /// The error of the replay.
         reason: String,
     },
-    /// A tree was made anew of the records that could be read.
+    /// A tree was built anew of its readable records.
     TreeRebuilt {
-        /// Which.
+        /// The tree.
         branch: Branch,
-        /// Records that it has now.
+        /// The number of its records now.
         records: u64,
     },
-    /// An inode was lost, and made anew for its names and its content; its attributes are made up.
+    /// A lost inode was made anew for its names and content, with default attributes.
     InodeMade {
-        /// Which.
+        /// The inode.
         ino: Ino,
-        /// What it is.
+        /// Its type.
         kind: FileType,
     },
-    /// An inode's attributes were changed to fit the rest: links, length, parent.
+    /// An inode's attributes were changed: links, length, parent.
     InodeChanged {
-        /// Which.
+        /// The inode.
         ino: Ino,
     },
-    /// A name went: it led nowhere, was none, or was one too many.
+    /// A name was removed: its inode is missing, it was invalid, or a duplicate.
     NameRemoved {
         /// The directory.
         dir: Ino,
         /// The name.
         name: Box<[u8]>,
     },
-    /// A name got the type of its inode.
+    /// A name was given the type of its inode.
     NameChanged {
         /// The directory.
         dir: Ino,
         /// The name.
         name: Box<[u8]>,
     },
-    /// What had no name got one in `lost+found`.
+    /// A nameless inode was given a name in `lost+found`.
     Found {
-        /// Which.
+        /// The inode.
         ino: Ino,
         /// Its name there.
         name: String,
     },
-    /// Content or an attribute went: it was nobody's, lay where it cannot, or was there twice.
+    /// Content or an attribute was removed: its inode is missing, its place was invalid, or it was
+    /// a duplicate.
     ContentRemoved {
-        /// Whose.
+        /// The inode.
         ino: Ino,
-        /// In blocks, where it was an extent.
+        /// The first block of an extent.
         offset: u64,
     },
-    /// A part of a file shared its blocks with another, and got a copy of its own. Only one of them can
-    /// be right.
+    /// A part of a file shared its blocks with another file, and was given a copy of them. Only one
+    /// of the two files can have the right content.
     ContentCopied {
-        /// Whose.
+        /// The inode.
         ino: Ino,
-        /// In blocks.
+        /// The first block of the file.
         offset: u64,
     },
-    /// An extended attribute went to where it is looked for.
+    /// An extended attribute was moved to the key of its name.
     XattrMoved {
-        /// Whose.
+        /// The inode.
         ino: Ino,
         /// Its name.
         name: Box<[u8]>,
     },
     /// A symbolic link without a target got [this one](super::LOST_TARGET).
     TargetMade {
-        /// Which.
+        /// The inode.
         ino: Ino,
     },
-    /// Bitmaps, counts and superblocks were written anew.
+    /// Bitmaps, counts and superblocks were written again.
     Counted,
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replayed => f.write_str("replayed the journal"),
@@ -132,21 +133,16 @@ impl fmt::Display for Deed {
     }
 }
 
-/// A name as messages show it.
-fn shown(name: &[u8]) -> String {
-    name.escape_ascii().to_string()
-}
-
-/// Keeps the first, and counts the others.
+/// Keeps the first actions, and counts the others.
 #[derive(Debug, Default)]
-pub(super) struct Deeds {
-    pub(super) kept: Vec<Deed>,
+pub(super) struct Actions {
+    pub(super) kept: Vec<Action>,
     pub(super) more: u64,
     pub(super) most: usize,
 }
 
-impl Deeds {
-    pub(super) fn add(&mut self, repair_action: Deed) {
+impl Actions {
+    pub(super) fn add(&mut self, repair_action: Action) {
         if self.kept.len() < self.most {
             self.kept.push(repair_action);
         } else {

@@ -1,6 +1,6 @@
-//! One round of a repair: reading, deciding, writing.
+//! One round of a repair: survey, plan, write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
@@ -8,37 +8,36 @@ use holdfast_types::{FileType, Ino, Time};
 
 use super::NUMBERS_LEFT;
 use super::census::Census;
-use super::contents::{self, Stranger};
-use super::names::{self, Name};
+use super::contents::{self, Ownerless};
+use super::names::{self, LostAndFound, Name};
 use super::paths::{Paths, mend_root};
-use super::repair_action::{Deed, Deeds};
-use super::room::{Room, Used};
-use super::walk::walk;
+use super::repair_action::{Action, Actions};
+use super::room::Room;
 use super::write::{self, Writer};
-use crate::check::{Branch, Finding, Report};
+use crate::check::{Blocks, Branch, Finding, Report, walk};
 use crate::journal::{self, Journal, Record};
 use crate::nodes::Nodes;
 use crate::space::Extent;
 use crate::store::records::Held;
 use crate::superblock::Superblock;
 use crate::tree::{
-    Contents, Data, DataKey, Entries, Entry, Hashes, Inode, Inodes, NodeCache, Root, Tree,
+    Contents, Data, DataKey, Entries, Entry, Hashes, Inode, Inodes, NodeCache, Tree,
 };
 use crate::{Error, Result, tree};
 
 /// Bytes of nodes that are kept: each is read once.
 const CACHE: usize = 1 << 20;
 
-/// How far a round goes.
+/// The depth of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Damaged trees are made anew, so that a journal can be replayed over them.
+    /// Builds damaged trees anew, so that a journal can be replayed over them.
     Trees,
-    /// All.
+    /// Everything.
     All,
 }
 
-/// Which trees are damaged.
+/// The damaged trees.
 #[derive(Clone, Copy, Debug, Default)]
 struct Damaged {
     inodes: bool,
@@ -48,21 +47,21 @@ struct Damaged {
     orphans: bool,
 }
 
-/// What is to be written.
+/// The changes to write.
 #[derive(Default)]
 struct Plan {
     inodes: BTreeMap<Ino, Option<Inode>>,
     names: names::Changes,
     data: contents::Changes,
-    /// The orphans, if they are to be written anew.
+    /// The orphans, if their tree is to be written again.
     orphans: Option<BTreeMap<Ino, Option<Inode>>>,
     last_ino: u64,
 }
 
-/// What is to be done, the extents of blocks that two files have, and the blocks in use.
-type Surveyed = (Plan, Vec<(DataKey, crate::tree::Extent)>, Used);
+/// The plan, extents with blocks of other extents, and the blocks in use.
+type Surveyed = (Plan, Vec<(DataKey, crate::tree::Extent)>, Blocks);
 
-/// A round on one superblock.
+/// A round, based on one superblock.
 pub(super) struct Round<'r> {
     device: &'r Arc<dyn BlockDevice>,
     superblock: Superblock,
@@ -89,7 +88,7 @@ impl<'r> Round<'r> {
         }
     }
 
-    /// Writes bitmaps and superblocks of a new generation over these trees.
+    /// Writes bitmaps and superblocks of a new generation for these trees.
     pub(super) fn publish(device: &Arc<dyn BlockDevice>, superblock: Superblock) -> Result<()> {
         let cache = cache(device, &superblock);
         let generation = superblock.generation + 1;
@@ -103,40 +102,31 @@ impl<'r> Round<'r> {
         )
     }
 
-    fn root(&self, branch: Branch) -> Option<Root> {
-        match branch {
-            Branch::Orphans => self.superblock.orphans,
-            _ => self.superblock.roots[branch as usize][0],
-        }
-    }
-
     fn tree<R: crate::tree::Record>(&self, branch: Branch) -> Tree<'_, R, Nodes> {
-        Tree::new(&self.cache, self.root(branch))
+        Tree::new(&self.cache, branch.root(&self.superblock))
     }
 
-    /// Does it all. `found`: what a check said before.
-    pub(super) fn run(self, depth: Depth, found: &Report, deeds: &mut Deeds) -> Result<()> {
-        let mut nodes = Used::new(self.superblock.layout());
-        write::nodes(&self.cache, &self.superblock, &mut nodes);
+    /// Runs the round. `found`: the result of the check before it.
+    pub(super) fn run(self, depth: Depth, found: &Report, actions: &mut Actions) -> Result<()> {
+        let nodes = Blocks::new(self.superblock.layout());
+        write::nodes(&self.cache, &self.superblock, &nodes);
         let mut damaged = Damaged::default();
-        let (plan, doubles, mut taken) = match depth {
-            Depth::All => self.survey(&nodes, &mut damaged, deeds)?,
+        let (mut plan, contested, taken) = match depth {
+            Depth::All => self.survey(&nodes, &mut damaged, actions)?,
             Depth::Trees => {
-                let mut taken = nodes;
-                write::data(&self.cache, &self.superblock, &mut taken);
+                write::data(&self.cache, &self.superblock, &nodes);
                 damaged = self.look_for_damage();
-                (Plan::default(), Vec::new(), taken)
+                (Plan::default(), Vec::new(), nodes)
             }
         };
-        self.mark_journalled(&mut taken)?;
+        self.mark_journalled(&taken)?;
         let generation = self.superblock.generation + 1;
         let mut writer = Writer {
             cache: &self.cache,
             room: Room::new(Arc::clone(self.device), taken),
             generation,
         };
-        let mut plan = plan;
-        for (key, extent) in doubles {
+        for (key, extent) in contested {
             let from = Extent::new(extent.block, u64::from(extent.blocks));
             let block = writer.room.copy(from)?;
             let copy = crate::tree::Extent {
@@ -146,46 +136,48 @@ impl<'r> Round<'r> {
             };
             plan.data.insert(key, Some(Held::Extent(copy)));
             let (ino, offset) = (key.ino, key.offset);
-            deeds.add(Deed::ContentCopied { ino, offset });
+            actions.add(Action::ContentCopied { ino, offset });
         }
         let wrong_hashes = found.more > 0
             || found
                 .findings
                 .iter()
                 .any(|finding| matches!(finding, Finding::NoHash { .. } | Finding::NoEntry { .. }));
-        let superblock = self.write(writer, &plan, damaged, depth, wrong_hashes, deeds)?;
+        let superblock = self.write(writer, &plan, damaged, depth, wrong_hashes, actions)?;
         write::publish(self.device, &self.cache, superblock)?;
-        deeds.add(Deed::Counted);
+        actions.add(Action::Counted);
         Ok(())
     }
 
     fn look_for_damage(&self) -> Damaged {
-        let newest = self.superblock.generation;
-        let inodes = |branch| {
-            let tree = self.tree::<Inodes>(branch);
-            !walk(&tree, newest, |_| {}, |_, _| {}).is_empty()
-        };
-        let entries = self.tree::<Entries>(Branch::Entries);
-        let data = self.tree::<Contents>(Branch::Data);
         Damaged {
-            inodes: inodes(Branch::Inodes),
-            orphans: inodes(Branch::Orphans),
-            entries: !walk(&entries, newest, |_| {}, |_, _| {}).is_empty(),
-            hashes: self.hashes_are_damaged(),
-            data: !walk(&data, newest, |_| {}, |_, _| {}).is_empty(),
+            inodes: self.is_damaged::<Inodes>(Branch::Inodes),
+            orphans: self.is_damaged::<Inodes>(Branch::Orphans),
+            entries: self.is_damaged::<Entries>(Branch::Entries),
+            hashes: self.is_damaged::<Hashes>(Branch::Hashes),
+            data: self.is_damaged::<Contents>(Branch::Data),
         }
     }
 
-    fn hashes_are_damaged(&self) -> bool {
-        let hashes = self.tree::<Hashes>(Branch::Hashes);
-        !walk(&hashes, self.superblock.generation, |_| {}, |_, ()| {}).is_empty()
+    fn is_damaged<R: crate::tree::Record>(&self, branch: Branch) -> bool {
+        self.walk::<R>(branch, |_, _| {})
     }
 
-    /// What waits in the journal has blocks, too.
+    /// Calls `record` with the records of a tree. Returns whether the tree is damaged.
+    fn walk<R: crate::tree::Record>(
+        &self,
+        branch: Branch,
+        record: impl for<'v> FnMut(R::Key, R::Value<'v>) + Send,
+    ) -> bool {
+        walk(&self.tree::<R>(branch), self.superblock.generation, record)
+    }
+
+    /// Marks the blocks to which the journal refers.
     ///
     /// # Errors
-    /// Those of the device: what cannot be read now may be replayed later, and its blocks are not known.
-    fn mark_journalled(&self, taken: &mut Used) -> Result<()> {
+    /// Those of the device: records that cannot be read now may be replayed later, and their blocks
+    /// are unknown.
+    fn mark_journalled(&self, taken: &Blocks) -> Result<()> {
         if self.superblock.clean {
             return Ok(());
         }
@@ -197,7 +189,7 @@ impl<'r> Round<'r> {
             while let Some(mut batch) = replay.next_batch()? {
                 while let Some(record) = batch.next()? {
                     if let Record::Map(map) = record {
-                        taken.mark(Extent::new(map.start, map.blocks));
+                        taken.insert(Extent::new(map.start, map.blocks));
                     }
                 }
             }
@@ -205,94 +197,77 @@ impl<'r> Round<'r> {
         };
         match mark() {
             Err(error @ journal::Error::Device(_)) => Err(error.into()),
-            // Up to what is damaged: the rest will not be replayed either.
+            // Up to the damage: a replay ends there as well.
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Reads everything and decides what is to be changed.
-    fn survey(&self, nodes: &Used, damaged: &mut Damaged, deeds: &mut Deeds) -> Result<Surveyed> {
-        let (newest, seed) = (self.superblock.generation, self.superblock.hash_seed);
-        let most = deeds.most;
+    /// Reads all trees and plans the changes.
+    fn survey(
+        &self,
+        nodes: &Blocks,
+        damaged: &mut Damaged,
+        actions: &mut Actions,
+    ) -> Result<Surveyed> {
+        let seed = self.superblock.hash_seed;
         let mut census = Census::default();
-        let tree = self.tree::<Inodes>(Branch::Inodes);
-        let found = walk(&tree, newest, |_| {}, |_, inode: Inode| census.push(inode));
-        damaged.inodes = !found.is_empty();
-        let tree = self.tree::<Inodes>(Branch::Orphans);
-        let mut orphans = std::mem::take(&mut census.orphans);
-        let found = walk(
-            &tree,
-            newest,
-            |_| {},
-            |ino, _| {
-                orphans.insert(ino);
-            },
-        );
-        damaged.orphans = !found.is_empty();
-        census.orphans = orphans;
-        damaged.hashes = self.hashes_are_damaged();
-        mend_root(&mut census, deeds, self.now);
+        damaged.inodes = self.walk::<Inodes>(Branch::Inodes, |_, inode| census.push(inode));
+        let mut orphans = BTreeSet::new();
+        damaged.orphans = self.walk::<Inodes>(Branch::Orphans, |ino, _| {
+            orphans.insert(ino);
+        });
+        damaged.hashes = self.is_damaged::<Hashes>(Branch::Hashes);
+        mend_root(&mut census, actions, self.now);
 
-        let mut names = names::Survey::new(&mut census, seed, self.now, most);
-        let tree = self.tree::<Entries>(Branch::Entries);
-        let found = walk(
-            &tree,
-            newest,
-            |_| {},
-            |key, entry: Entry<'_>| {
-                names.record(key, entry);
-            },
-        );
-        damaged.entries = !found.is_empty();
-        let mut plan = Plan::default();
-        let nowhere = std::mem::take(&mut names.nowhere);
-        let lost_and_found = (names.found, std::mem::take(&mut names.found_names));
-        let taken_names = std::mem::take(&mut names.taken);
-        plan.names = std::mem::take(&mut names.changes);
-        collect(deeds, std::mem::take(&mut names.deeds));
+        let mut names = names::Survey::new(&mut census, actions, seed, self.now);
+        damaged.entries = self.walk::<Entries>(Branch::Entries, |key, entry: Entry<'_>| {
+            names.record(key, entry);
+        });
+        let names::Survey {
+            dangling,
+            lost,
+            changes: names,
+            ..
+        } = names;
 
-        let mut content = contents::Survey::new(&mut census, nodes, seed, most);
-        let tree = self.tree::<Contents>(Branch::Data);
-        let found = walk(
-            &tree,
-            newest,
-            |_| {},
-            |key, data: Data<'_>| {
-                content.record(key, &data);
-            },
-        );
-        damaged.data = !found.is_empty();
+        let mut content = contents::Survey::new(&mut census, actions, nodes, seed);
+        damaged.data = self.walk::<Contents>(Branch::Data, |key, data: Data<'_>| {
+            content.record(key, &data);
+        });
         content.finish();
-        plan.data = std::mem::take(&mut content.changes);
-        let (doubles, astray) = (
-            std::mem::take(&mut content.doubles),
-            std::mem::take(&mut content.astray),
-        );
-        let strangers = std::mem::take(&mut content.strangers);
-        collect(deeds, std::mem::take(&mut content.deeds));
-        let taken = content.taken;
-        self.bring_home(astray, damaged.data, &mut plan, deeds)?;
+        let contents::Survey {
+            changes: data,
+            contested,
+            misplaced,
+            ownerless,
+            taken,
+            ..
+        } = content;
+        let mut plan = Plan {
+            names,
+            data,
+            ..Plan::default()
+        };
+        self.move_misplaced(misplaced, damaged.data, &mut plan, actions)?;
 
-        let mut names = names::Survey::new(&mut census, seed, self.now, most);
-        names.nowhere = nowhere;
-        names.lead_nowhere(|ino, kind| can_be(strangers.get(&ino), kind));
+        let mut names = names::Survey::new(&mut census, actions, seed, self.now);
+        names.count_dangling(dangling, |ino, kind| can_be(ownerless.get(&ino), kind));
         plan.names.append(&mut names.changes);
-        collect(deeds, std::mem::take(&mut names.deeds));
-        self.adopt(strangers, &mut census, &mut plan, deeds);
-        for ino in census.settle() {
-            deeds.add(Deed::InodeChanged { ino });
+        self.adopt(ownerless, &mut census, &mut plan, actions);
+        for ino in census.finish() {
+            actions.add(Action::InodeChanged { ino });
         }
-        self.mend_paths(&mut census, lost_and_found, taken_names, &mut plan, deeds);
-        Ok((plan, doubles, taken))
+        self.mend_paths(&mut census, lost, &orphans, &mut plan, actions);
+        Ok((plan, contested, taken))
     }
 
     fn mend_paths(
         &self,
         census: &mut Census,
-        (found, found_names): (Option<Ino>, Vec<Box<[u8]>>),
-        taken: Vec<Box<[u8]>>,
+        lost: LostAndFound,
+        old_orphans: &BTreeSet<Ino>,
         plan: &mut Plan,
-        deeds: &mut Deeds,
+        actions: &mut Actions,
     ) {
         let waiting = if self.superblock.clean {
             0
@@ -303,10 +278,8 @@ impl<'r> Round<'r> {
             last_ino: self.superblock.last_ino.max(census.last()) + waiting,
             census: &mut *census,
             names: &mut plan.names,
-            deeds,
-            found,
-            found_names,
-            taken,
+            actions,
+            lost,
             now: self.now,
         };
         paths.mend();
@@ -320,25 +293,25 @@ impl<'r> Round<'r> {
             .filter(|known| known.inode.record.nlink == 0)
             .map(|known| (known.ino(), Some(known.inode.clone())))
             .collect();
-        let differ = !orphans.keys().eq(census.orphans.iter());
+        let differ = !orphans.keys().eq(old_orphans);
         plan.orphans = differ.then_some(orphans);
     }
 
-    /// Puts attributes to where their names lead. `damaged`: could a part of the tree not be read before? What lay there
-    /// is lost.
+    /// Moves attributes to the keys of their names. `damaged`: was a part of the tree unreadable
+    /// before? Its records are lost.
     ///
     /// # Errors
-    /// If a part of it cannot be read now: an attribute that lies there would be overwritten.
-    fn bring_home(
+    /// If a part of the tree cannot be read only now: an attribute in it would be overwritten.
+    fn move_misplaced(
         &self,
-        astray: Vec<(Ino, Held)>,
+        misplaced: Vec<(Ino, Held)>,
         damaged: bool,
         plan: &mut Plan,
-        deeds: &mut Deeds,
+        actions: &mut Actions,
     ) -> Result<()> {
         let tree = self.tree::<Contents>(Branch::Data);
         let hasher = crate::store::hash::NameHasher::new(self.superblock.hash_seed);
-        for (ino, held) in astray {
+        for (ino, held) in misplaced {
             let Held::Xattr { name, .. } = &held else {
                 continue;
             };
@@ -357,38 +330,38 @@ impl<'r> Round<'r> {
             };
             let name = name.clone();
             plan.data.insert(key, Some(held));
-            deeds.add(Deed::XattrMoved { ino, name });
+            actions.add(Action::XattrMoved { ino, name });
         }
         Ok(())
     }
 
-    /// Content whose inodes are not there: those that got one have a length now, others get one if there
-    /// is anything but attributes.
+    /// Assigns the content of missing inodes. Inodes made anew for their names get its length. For
+    /// the others an inode is made, if there is more than attributes.
     fn adopt(
         &self,
-        strangers: BTreeMap<Ino, Stranger>,
+        ownerless: BTreeMap<Ino, Ownerless>,
         census: &mut Census,
         plan: &mut Plan,
-        deeds: &mut Deeds,
+        actions: &mut Actions,
     ) {
-        for (ino, stranger) in strangers {
-            let length = stranger.inline.or(stranger.extents);
+        for (ino, content) in ownerless {
+            let length = content.inline.or(content.extents);
             if census.get(ino).is_none() && length.is_some() {
                 let kind = FileType::Regular;
                 census.make(ino, kind, 0o600, self.now);
-                deeds.add(Deed::InodeMade { ino, kind });
+                actions.add(Action::InodeMade { ino, kind });
             }
             let Some(known) = census.get_mut(ino) else {
-                for key in stranger.keys {
+                for key in content.keys {
                     plan.data.insert(key, None);
                 }
-                deeds.add(Deed::ContentRemoved { ino, offset: 0 });
+                actions.add(Action::ContentRemoved { ino, offset: 0 });
                 continue;
             };
             if known.kind() != FileType::Directory {
                 known.inode.record.size = length.unwrap_or(0);
-                known.length = stranger.inline;
-                known.blocks = stranger.blocks;
+                known.length = content.inline;
+                known.blocks = content.blocks;
             }
         }
     }
@@ -400,9 +373,9 @@ impl<'r> Round<'r> {
         damaged: Damaged,
         depth: Depth,
         wrong_hashes: bool,
-        deeds: &mut Deeds,
+        actions: &mut Actions,
     ) -> Result<Superblock> {
-        let root = |branch| self.root(branch);
+        let root = |branch: Branch| branch.root(&self.superblock);
         let inodes =
             writer.tree::<Inodes, Inode>(root(Branch::Inodes), damaged.inodes, &plan.inodes)?;
         let entries =
@@ -429,7 +402,7 @@ impl<'r> Round<'r> {
         ];
         for (_, branch, root) in rebuilt.iter().filter(|(damaged, ..)| *damaged) {
             let (branch, records) = (*branch, root.map_or(0, |root| root.records));
-            deeds.add(Deed::TreeRebuilt { branch, records });
+            actions.add(Action::TreeRebuilt { branch, records });
         }
         let last = match depth {
             Depth::All => plan.last_ino,
@@ -450,7 +423,7 @@ impl<'r> Round<'r> {
     }
 }
 
-/// Has nobody this key, as a look at its tree says? What could not be read before is lost.
+/// Is this key unused, by the result of its lookup? Records that were unreadable before are lost.
 fn is_free(found: tree::Result<Option<()>>, damaged: bool) -> tree::Result<bool> {
     match found {
         Ok(found) => Ok(found.is_none()),
@@ -459,20 +432,13 @@ fn is_free(found: tree::Result<Option<()>>, damaged: bool) -> tree::Result<bool>
     }
 }
 
-/// Can an inode that had this be of this type?
-fn can_be(stranger: Option<&Stranger>, kind: FileType) -> bool {
-    match (kind, stranger) {
-        (FileType::Symlink, Some(stranger)) => stranger.inline.is_some(),
+/// Can an inode with this content be of this type?
+fn can_be(content: Option<&Ownerless>, kind: FileType) -> bool {
+    match (kind, content) {
+        (FileType::Symlink, Some(content)) => content.inline.is_some(),
         (FileType::Symlink, None) => false,
         _ => true,
     }
-}
-
-fn collect(deeds: &mut Deeds, some: Deeds) {
-    for repair_action in some.kept {
-        deeds.add(repair_action);
-    }
-    deeds.more += some.more;
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Every finding is made on purpose, found, and repaired.
+//! Forges every finding, and checks that it is found and repaired.
 
 mod devices;
 
@@ -10,16 +10,15 @@ use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 
 use super::names::{Changes, Name};
-use super::room::{Room, Used};
+use super::room::Room;
 use super::write::{self, Writer};
 use super::*;
+use crate::check::Blocks;
 use crate::nodes::Nodes;
 use crate::space::Extent;
 use crate::store::hash::NameHasher;
 use crate::store::records::{Held, Value};
-use crate::tree::{
-    self, Contents, DataKey, DataKind, Entries, EntryKey, HashKey, Inode, Inodes, NodeCache,
-};
+use crate::tree::{self, Contents, DataKey, DataKind, Entries, EntryKey, Inode, Inodes, NodeCache};
 use crate::{FormatOptions, format};
 
 const DIR: Ino = Ino(2);
@@ -65,7 +64,7 @@ fn create(inode: InodeRecord, target: Option<&'static [u8]>) -> Change<'static> 
     Change::Create { inode, target }
 }
 
-/// A volume with a little of everything, closed.
+/// A closed volume with every kind of object.
 fn sound() -> Arc<dyn BlockDevice> {
     use FileType::{Directory, Regular, Symlink};
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(4 << 20));
@@ -121,16 +120,16 @@ fn sound() -> Arc<dyn BlockDevice> {
     device
 }
 
-/// What is to be different in the trees of a volume.
+/// Changes to the trees of a volume.
 #[derive(Default)]
 struct Forgery {
     inodes: BTreeMap<Ino, Option<Inode>>,
     names: Changes,
     data: contents::Changes,
     orphans: BTreeMap<Ino, Option<Inode>>,
-    /// The hash tree stays as it is.
+    /// Leaves the hash tree alone.
     keep_hashes: bool,
-    /// Bitmaps say this of a block.
+    /// Sets the bit of this block in the bitmaps.
     block: Option<(u64, bool)>,
     superblock: Option<fn(&mut Superblock)>,
 }
@@ -190,12 +189,12 @@ fn all_trees(device: &Arc<dyn BlockDevice>) -> (Superblock, NodeCache<Nodes>) {
     (superblock, NodeCache::new(nodes, 1 << 20))
 }
 
-/// Writes it, as if a program with an error in it had.
+/// Writes the changes, like a program with a bug.
 fn forge(device: &Arc<dyn BlockDevice>, forgery: &Forgery) {
     let (mut superblock, cache) = all_trees(device);
-    let mut used = Used::new(superblock.layout());
-    write::nodes(&cache, &superblock, &mut used);
-    write::data(&cache, &superblock, &mut used);
+    let used = Blocks::new(superblock.layout());
+    write::nodes(&cache, &superblock, &used);
+    write::data(&cache, &superblock, &used);
     let generation = superblock.generation + 1;
     let mut writer = Writer {
         cache: &cache,
@@ -219,12 +218,12 @@ fn forge(device: &Arc<dyn BlockDevice>, forgery: &Forgery) {
     superblock.inodes = inodes.map_or(0, |root| root.records);
     superblock.generation = generation;
     let layout = superblock.layout();
-    let mut used = Used::new(layout);
-    write::nodes(&cache, &superblock, &mut used);
-    write::data(&cache, &superblock, &mut used);
+    let used = Blocks::new(layout);
+    write::nodes(&cache, &superblock, &used);
+    write::data(&cache, &superblock, &used);
     match forgery.block {
-        Some((block, true)) => used.mark(Extent::new(block, 1)),
-        Some((block, false)) => used.clear(block),
+        Some((block, true)) => drop(used.insert(Extent::new(block, 1))),
+        Some((block, false)) => used.remove(block),
         None => {}
     }
     superblock.seal = write::bitmaps(device, &layout, generation, &used).unwrap();
@@ -240,27 +239,27 @@ fn codes(report: &Report) -> BTreeSet<&'static str> {
     report.findings.iter().map(Finding::code).collect()
 }
 
-/// The blocks of the large file, and one that nobody has.
+/// The blocks of the large file, and one unreferenced block.
 fn places(device: &Arc<dyn BlockDevice>) -> (u64, u64) {
     let (superblock, cache) = all_trees(device);
     let data = tree::Tree::<Contents, _>::new(&cache, superblock.roots[3][0]);
     let key = DataKey::first(LARGE, DataKind::Extent);
     let large = data.get(&key, |value| write::blocks_of(&value).unwrap().start);
-    let mut used = Used::new(superblock.layout());
-    write::nodes(&cache, &superblock, &mut used);
-    write::data(&cache, &superblock, &mut used);
+    let used = Blocks::new(superblock.layout());
+    write::nodes(&cache, &superblock, &used);
+    write::data(&cache, &superblock, &used);
     let mut blocks = superblock.groups_start + 2..superblock.blocks;
     let free = blocks.find(|block| !used.has(*block)).unwrap();
     (large.unwrap().unwrap(), free + 20)
 }
 
-/// Everything of the sound volume that is as it was.
+/// The unchanged files of the sound volume.
 fn kept(device: &Arc<dyn BlockDevice>) -> BTreeSet<&'static str> {
     let store = VolumeStore::open(Arc::clone(device), &OpenOptions::default()).unwrap();
     let mut kept = BTreeSet::new();
     let leads = |dir, name: &[u8], ino| {
         let mut found = Vec::new();
-        // A name that leads nowhere is as one that is not there.
+        // A name without an inode counts as missing.
         let _ = store.look_up(dir, &[name], &mut found);
         let found = found.pop().flatten();
         found.is_some_and(|(entry, inode)| entry.ino == ino && inode.is_some())
@@ -297,7 +296,8 @@ fn kept(device: &Arc<dyn BlockDevice>) -> BTreeSet<&'static str> {
 
 const ALL: [&str; 5] = ["dirs", "large", "link", "small", "xattrs"];
 
-/// Forges, and expects this finding among others; repaired, all but `lost` is as it was.
+/// Forges, and expects this finding among others. After the repair, everything but `lost` is
+/// unchanged.
 fn found_and_repaired(code: &'static str, lost: &[&str], forgery: &Forgery) {
     let device = sound();
     forge(&device, forgery);
@@ -309,13 +309,13 @@ fn found_and_repaired(code: &'static str, lost: &[&str], forgery: &Forgery) {
         outcome.after.is_clean(),
         "{code}: {:#?} after {:#?}",
         outcome.after.findings,
-        outcome.deeds
+        outcome.actions
     );
-    assert!(!outcome.deeds.is_empty());
+    assert!(!outcome.actions.is_empty());
     let expected: BTreeSet<&str> = ALL.into_iter().filter(|one| !lost.contains(one)).collect();
-    assert_eq!(kept(&device), expected, "{code}: {:#?}", outcome.deeds);
+    assert_eq!(kept(&device), expected, "{code}: {:#?}", outcome.actions);
     let again = repair(&device, &options, &|_, _, _| {}).unwrap();
-    assert!(again.deeds.is_empty(), "{code}: {:?}", again.deeds);
+    assert!(again.actions.is_empty(), "{code}: {:?}", again.actions);
 }
 
 fn forged(change: impl FnOnce(Forgery) -> Forgery) -> Forgery {
@@ -332,7 +332,7 @@ fn files_that_say_another_space_than_they_take_are_repaired() {
         (LARGE, 1, 8192, 0),
         (LARGE, 1, 8192, 1),
         (LARGE, 1, 8192, 1 << 40),
-        // What its size says is not what it takes.
+        // The recorded space does not follow from its size.
         (LARGE, 1, 40_960, 10),
     ] {
         let says = InodeRecord {
@@ -341,7 +341,7 @@ fn files_that_say_another_space_than_they_take_are_repaired() {
         };
         found_and_repaired("space", &[], &forged(|forgery| forgery.inode(says)));
     }
-    // A file without content that says that it has some.
+    // A file without content that records space.
     let device = sound();
     let says = record(Ino(9), Regular, 1, 5000, DIR);
     let forgery = forged(|forgery| forgery.inode(says).name(DIR, 9, b"holes", Ino(9), Regular));
@@ -431,7 +431,7 @@ fn names_that_cannot_stay_go_and_what_they_led_to_is_kept() {
     case("directory-names", &[], &|forgery| {
         forgery.name(Ino::ROOT, 9, b"again", BELOW, Directory)
     });
-    // A directory inside itself, and reachable from nowhere.
+    // A directory inside itself, unreachable from the root.
     case("unreachable", &["dirs"], &|forgery| {
         let forgery = forgery.no_name(Ino::ROOT, 3);
         forgery.name(BELOW, 3, b"dir", DIR, Directory)
@@ -448,7 +448,7 @@ fn names_that_cannot_stay_go_and_what_they_led_to_is_kept() {
     case("entry-nowhere", &["small"], &|mut forgery| {
         forgery.inodes.insert(LARGE, None);
         forgery.inodes.insert(SMALL, None);
-        // The small one is found again as well, but it is looked for by its length.
+        // The small file is found again as well, by its length.
         forgery.no_name(DIR, 4).no_name(DIR, 5)
     });
     case("entry-type", &[], &|forgery| {
@@ -590,20 +590,6 @@ fn bitmaps_and_counts_are_written_anew() {
 }
 
 #[test]
-fn hashes_lead_to_the_names_of_one_directory_after_the_other() {
-    let device = sound();
-    let (superblock, cache) = all_trees(&device);
-    let hashes = tree::Tree::<tree::Hashes, _>::new(&cache, superblock.roots[2][0]);
-    let hasher = NameHasher::new(superblock.hash_seed);
-    let key = HashKey {
-        dir: DIR,
-        hash: hasher.hash(b"small"),
-        cookie: 4,
-    };
-    assert_eq!(hashes.get(&key, |()| ()).unwrap(), Some(()));
-}
-
-#[test]
 fn what_a_later_version_wrote_is_left_alone() {
     let device = sound();
     let forgery = Forgery {
@@ -613,5 +599,5 @@ fn what_a_later_version_wrote_is_left_alone() {
     forge(&device, &forgery);
     let outcome = repair(&device, &CheckOptions::default(), &|_, _, _| {}).unwrap();
     assert!(codes(&outcome.before).contains("root"));
-    assert!(outcome.deeds.is_empty() && !outcome.after.is_clean());
+    assert!(outcome.actions.is_empty() && !outcome.after.is_clean());
 }

@@ -1,5 +1,4 @@
-//! Writing what was decided: trees into free blocks, then bitmaps, then the superblock that leads to
-//! them.
+//! Writes the changes: trees into free blocks, then bitmaps, then the superblocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +7,8 @@ use holdfast_device::BlockDevice;
 use holdfast_types::Ino;
 
 use super::names::Name;
-use super::room::{Room, Used};
-use super::walk::walk;
+use super::room::{Room, bitmap};
+use crate::check::{Blocks, visit, walk};
 use crate::nodes::Nodes;
 use crate::space::{Extent, Layout, Seal, recorded, slot_image};
 use crate::store::hash::NameHasher;
@@ -17,16 +16,16 @@ use crate::store::records::Held;
 use crate::superblock::{SLOTS, Superblock};
 use crate::tree::{
     Birth, Contents, Data, Entries, Entry, EntryKey, HashKey, Hashes, Inode, Inodes, NodeCache,
-    Pointer, Record, Root, Shape, Tree, XattrValue,
+    NodeSize, Pointer, Record, Root, Tree, XattrValue,
 };
 use crate::{BLOCK, Result, tree};
 
-/// The number of the only realm.
+/// The number of the only subvolume.
 const SUBVOLUME: u32 = 1;
 
-/// A value that is held apart from its tree.
+/// An owned value.
 pub(super) trait Value<R: Record> {
-    /// As the tree takes it.
+    /// The borrowed form.
     fn value(&self) -> R::Value<'_>;
 }
 
@@ -48,11 +47,11 @@ impl Value<Contents> for Held {
     }
 }
 
-/// Who writes the trees of a new generation.
+/// Writes the trees of a new generation.
 pub(super) struct Writer<'w> {
     pub(super) cache: &'w NodeCache<Nodes>,
     pub(super) room: Room,
-    /// That of the new superblock.
+    /// The generation of the new superblock.
     pub(super) generation: u64,
 }
 
@@ -64,8 +63,8 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// A tree with changes; `None`: what has this key goes. Of a damaged tree a new one is made, of what
-    /// can be read.
+    /// Applies changes to a tree; `None` deletes. A damaged tree is built anew of its readable
+    /// records.
     pub(super) fn tree<R: Record, V: Value<R> + Send + Sync>(
         &mut self,
         root: Option<Root>,
@@ -77,7 +76,7 @@ impl<'w> Writer<'w> {
             if changes.is_empty() {
                 return Ok(root);
             }
-            let mut merge = old.merge(birth, Shape::STANDARD, &mut self.room);
+            let mut merge = old.merge(birth, NodeSize::STANDARD, &mut self.room);
             for (key, change) in changes {
                 match change {
                     Some(value) => merge.put(*key, &value.value())?,
@@ -87,31 +86,26 @@ impl<'w> Writer<'w> {
             return Ok(merge.finish()?.root);
         }
         let empty = Tree::<R, Nodes>::new(self.cache, None);
-        let mut merge = empty.merge(birth, Shape::STANDARD, &mut self.room);
+        let mut merge = empty.merge(birth, NodeSize::STANDARD, &mut self.room);
         let mut changes = changes.iter().peekable();
         let mut outcome = Ok(());
-        walk(
-            &old,
-            self.generation,
-            |_| {},
-            |key: R::Key, value: R::Value<'_>| {
-                while outcome.is_ok()
-                    && let Some((at, change)) = changes.next_if(|(at, _)| **at < key)
-                    && let Some(change) = change
-                {
-                    outcome = merge.put(*at, &change.value());
-                }
-                let change = changes.next_if(|(at, _)| **at == key);
-                if outcome.is_err() || !R::is_storable(key, &value) {
-                    return;
-                }
-                outcome = match change {
-                    None => merge.put(key, &value),
-                    Some((_, Some(change))) => merge.put(key, &change.value()),
-                    Some((_, None)) => Ok(()),
-                };
-            },
-        );
+        walk(&old, self.generation, |key: R::Key, value: R::Value<'_>| {
+            while outcome.is_ok()
+                && let Some((at, change)) = changes.next_if(|(at, _)| **at < key)
+                && let Some(change) = change
+            {
+                outcome = merge.put(*at, &change.value());
+            }
+            let change = changes.next_if(|(at, _)| **at == key);
+            if outcome.is_err() || !R::is_storable(key, &value) {
+                return;
+            }
+            outcome = match change {
+                None => merge.put(key, &value),
+                Some((_, Some(change))) => merge.put(key, &change.value()),
+                Some((_, None)) => Ok(()),
+            };
+        });
         outcome?;
         for (key, change) in changes {
             if let Some(change) = change {
@@ -121,12 +115,12 @@ impl<'w> Writer<'w> {
         Ok(merge.finish()?.root)
     }
 
-    /// The hash tree of these names.
+    /// Builds the hash tree of these names.
     pub(super) fn hashes(&mut self, entries: Option<Root>, seed: u64) -> Result<Option<Root>> {
         let (birth, hasher) = (self.birth(), NameHasher::new(seed));
         let names = Tree::<Entries, Nodes>::new(self.cache, entries);
         let empty = Tree::<Hashes, Nodes>::new(self.cache, None);
-        let mut merge = empty.merge(birth, Shape::STANDARD, &mut self.room);
+        let mut merge = empty.merge(birth, NodeSize::STANDARD, &mut self.room);
         let mut outcome = Ok(());
         let mut dir = Ino(0);
         let mut keys: Vec<HashKey> = Vec::new();
@@ -137,7 +131,6 @@ impl<'w> Writer<'w> {
         walk(
             &names,
             self.generation,
-            |_| {},
             |key: EntryKey, entry: Entry<'_>| {
                 if key.dir != dir && outcome.is_ok() {
                     outcome = put(&mut keys);
@@ -156,21 +149,23 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// The nodes of all trees of a superblock.
-pub(super) fn nodes(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &mut Used) {
+/// Marks the nodes of all trees of a superblock.
+pub(super) fn nodes(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &Blocks) {
     let newest = superblock.generation;
     let [inodes, entries, hashes, _] = superblock.roots.map(|tree| tree[0]);
-    let mut mark = |node: Pointer| used.mark(Extent::new(node.block, u64::from(node.blocks)));
+    let mut mark = |node: Pointer| {
+        used.insert(Extent::new(node.block, u64::from(node.blocks)));
+    };
     for root in [inodes, superblock.orphans] {
-        walk::<Inodes>(&Tree::new(cache, root), newest, &mut mark, |_, _| {});
+        visit::<Inodes>(&Tree::new(cache, root), newest, &mut mark, |_, _| {});
     }
-    walk::<Entries>(&Tree::new(cache, entries), newest, &mut mark, |_, _| {});
-    walk::<Hashes>(&Tree::new(cache, hashes), newest, &mut mark, |_, ()| {});
+    visit::<Entries>(&Tree::new(cache, entries), newest, &mut mark, |_, _| {});
+    visit::<Hashes>(&Tree::new(cache, hashes), newest, &mut mark, |_, ()| {});
     let data = Tree::new(cache, superblock.roots[3][0]);
-    walk::<Contents>(&data, newest, &mut mark, |_, _| {});
+    visit::<Contents>(&data, newest, &mut mark, |_, _| {});
 }
 
-/// What a record of the data tree has.
+/// The blocks of a record of the data tree.
 pub(super) fn blocks_of(data: &Data<'_>) -> Option<Extent> {
     let extent = match data {
         Data::Extent(extent) => extent,
@@ -183,31 +178,26 @@ pub(super) fn blocks_of(data: &Data<'_>) -> Option<Extent> {
     Some(Extent::new(extent.block, u64::from(extent.blocks)))
 }
 
-/// The blocks of all files and attributes.
-pub(super) fn data(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &mut Used) {
+/// Marks the blocks of all files and attributes.
+pub(super) fn data(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &Blocks) {
     let data = Tree::new(cache, superblock.roots[3][0]);
-    walk::<Contents>(
-        &data,
-        superblock.generation,
-        |_| {},
-        |_, value: Data<'_>| {
-            if let Some(extent) = blocks_of(&value) {
-                used.mark(extent);
-            }
-        },
-    );
+    walk::<Contents>(&data, superblock.generation, |_, value: Data<'_>| {
+        if let Some(extent) = blocks_of(&value) {
+            used.insert(extent);
+        }
+    });
 }
 
-/// Writes the bitmaps of everything that a new superblock leads to, then both superblocks.
+/// Writes the bitmaps for a new superblock, then both superblocks.
 pub(super) fn publish(
     device: &Arc<dyn BlockDevice>,
     cache: &NodeCache<Nodes>,
     mut superblock: Superblock,
 ) -> Result<()> {
     let layout = superblock.layout();
-    let mut used = Used::new(layout);
-    nodes(cache, &superblock, &mut used);
-    data(cache, &superblock, &mut used);
+    let used = Blocks::new(layout);
+    nodes(cache, &superblock, &used);
+    data(cache, &superblock, &used);
     superblock.seal = bitmaps(device, &layout, superblock.generation, &used)?;
     device.flush()?;
     for slot in SLOTS {
@@ -217,12 +207,12 @@ pub(super) fn publish(
     Ok(())
 }
 
-/// Writes each group's bitmap to the slot that no superblock so far means.
+/// Writes each group's bitmap to the slot that no earlier superblock means.
 pub(super) fn bitmaps(
     device: &Arc<dyn BlockDevice>,
     layout: &Layout,
     generation: u64,
-    used: &Used,
+    used: &Blocks,
 ) -> Result<Seal> {
     let mut seal = Seal::default();
     for group in 0..layout.groups() {
@@ -231,12 +221,12 @@ pub(super) fn bitmaps(
         for (slot, bytes) in pair.iter_mut().enumerate() {
             let place = layout.slot(group, slot) * BLOCK as u64;
             if device.read(place, bytes).is_err() {
-                // No superblock can mean it, and writing it makes it readable, if anything does.
+                // No superblock can mean it, and a write may make it readable.
                 unreadable = Some(slot);
                 bytes.fill(0xff);
             }
         }
-        let words = used.bitmap(group);
+        let words = bitmap(used, group);
         let extent = layout.group(group);
         let free = (extent.start..extent.end()).filter(|block| !used.has(*block));
         let reserved = layout.reserved(group);

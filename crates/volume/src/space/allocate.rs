@@ -3,16 +3,17 @@ use super::table::{class, shortest};
 use super::{Error, Extent, Kind, Remedy, Reservation, Space};
 use crate::primitive::Ordering;
 
-/// What is asked for: adjacent blocks.
+/// A request for adjacent blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The block to begin at if it is free, or else near. `None`: behind what this core got last.
+    /// The block to begin at if it is free, else near it. `None`: behind this core's last
+    /// allocation.
     pub goal: Option<u64>,
-    /// No fewer blocks than this, at least 1.
+    /// The fewest blocks, at least 1.
     pub least: u64,
-    /// No more than this; as many, if there is a run of so many.
+    /// The most blocks; all of them if there is a run of so many.
     pub wanted: u64,
-    /// For whom.
+    /// The use of the blocks.
     pub kind: Kind,
 }
 
@@ -62,7 +63,7 @@ pub(super) enum Purpose {
 struct Search {
     group: u64,
     offset: u32,
-    /// Is the goal itself worth a shorter run?
+    /// Is a shorter run at the goal preferred to a longer one elsewhere?
     exact: bool,
     least: u32,
     wanted: u32,
@@ -70,8 +71,8 @@ struct Search {
 }
 
 impl Space {
-    /// Places adjacent blocks: used from now on. Nodes count as recorded by the checkpoint under
-    /// way; data as soon as it is [recorded](Self::record).
+    /// Places adjacent blocks: used from now on. Nodes count as recorded by the checkpoint in
+    /// progress, data as soon as it is [recorded](Self::record).
     ///
     /// # Errors
     /// [`Error::Later`], [`Error::Full`].
@@ -82,18 +83,18 @@ impl Space {
             request.wanted.max(request.least).max(1),
         );
         for _ in 0..ATTEMPTS {
-            let Some(given) = self.ledger().take(least, wanted, request.kind) else {
+            let Some(given) = self.counter().take(least, wanted, request.kind) else {
                 if self.sweep(wanted) == 0 {
                     break;
                 }
                 continue;
             };
             if let Some(extent) = self.place(request, least, given) {
-                self.ledger().put_back(given - extent.length);
+                self.counter().put_back(given - extent.length);
                 return Ok(extent);
             }
-            self.ledger().put_back(given);
-            // No run is as long: some may become so.
+            self.counter().put_back(given);
+            // No run is long enough; giving up preallocations may make one.
             if self.sweep(u64::MAX) == 0 {
                 break;
             }
@@ -101,26 +102,29 @@ impl Space {
         Err(self.shortage(wanted))
     }
 
-    /// As [`allocate`](Self::allocate), out of a promise: no more blocks than are promised.
+    /// Like [`allocate`](Self::allocate), with reserved blocks: no more than are reserved.
     ///
     /// # Errors
-    /// [`Error::Full`] or [`Error::Later`] if no run of free blocks is as long as the least that
-    /// is asked for; never for single blocks.
+    /// [`Error::Full`] or [`Error::Later`] if no run of free blocks has the requested least length;
+    /// never for single blocks.
     ///
     /// # Panics
-    /// If less is promised than the least that is asked for.
-    pub fn allocate_promised(
+    /// If fewer blocks are reserved than the least requested.
+    pub fn allocate_reserved(
         &self,
-        promise: &mut Reservation,
+        reservation: &mut Reservation,
         request: &Request,
     ) -> Result<Extent, Error> {
         self.ready()?;
         let least = request.least.max(1);
-        assert!(promise.blocks() >= least, "nobody promised so many blocks");
-        let wanted = request.wanted.clamp(least, promise.blocks());
+        assert!(
+            reservation.blocks() >= least,
+            "nobody promised so many blocks"
+        );
+        let wanted = request.wanted.clamp(least, reservation.blocks());
         for _ in 0..ATTEMPTS {
             if let Some(extent) = self.place(request, least, wanted) {
-                promise.place(extent.length);
+                reservation.place(extent.length);
                 return Ok(extent);
             }
             if least > 1 && self.sweep(u64::MAX) == 0 {
@@ -138,7 +142,7 @@ impl Space {
         self.search(request.goal, least, wanted, purpose)
     }
 
-    /// Looks for a run and takes it. Whoever calls has the promise of `wanted` blocks.
+    /// Finds a run and takes it. The caller has reserved `wanted` blocks.
     pub(super) fn search(
         &self,
         goal: Option<u64>,
@@ -193,7 +197,8 @@ impl Space {
         Some(self.take(search, search.group, &mut state, found?))
     }
 
-    /// Any group: those that surely have what is wanted, those that may, those that have less.
+    /// Searches all groups: those that surely have the wanted run, those that may, those with
+    /// shorter runs.
     fn anywhere(&self, search: &Search) -> Option<Extent> {
         let (sure, maybe) = (
             class(search.wanted.next_power_of_two()),
@@ -209,8 +214,8 @@ impl Space {
             .or_else(|| self.everywhere(search))
     }
 
-    /// Groups that may have a run of this class, the goal's and those behind it first. Those that
-    /// others are busy with come last.
+    /// Searches groups that may have a run of this class, from the goal's group on. Groups locked
+    /// by other threads come last.
     fn of_class(&self, search: &Search, class: u8, run: u32) -> Option<Extent> {
         let mut busy = Vec::new();
         for (mut from, end) in [(search.group, u64::MAX), (0, search.group)] {
@@ -240,7 +245,7 @@ impl Space {
         Some(self.take(search, group, state, found?))
     }
 
-    /// What the hints did not show: they may have been on their way.
+    /// Searches every group: a hint may have been in flight.
     fn everywhere(&self, search: &Search) -> Option<Extent> {
         (0..self.table().count()).find_map(|group| {
             let mut state = self.table().lock(group);
@@ -252,14 +257,14 @@ impl Space {
         })
     }
 
-    /// Makes the class of a group exact, in which a search was in vain.
+    /// Makes the class of a group exact after a failed search.
     fn correct(&self, group: u64, state: &mut State) -> Option<u32> {
         let longest = state.map().longest();
         self.table().set_class(group, state, class(longest));
         None
     }
 
-    /// Takes what is wanted, or what the run has.
+    /// Takes the wanted blocks, or as many as the run has.
     fn take(&self, search: &Search, group: u64, state: &mut State, from: u32) -> Extent {
         let to = state.map().run_end(from, from + search.wanted);
         let range = Range { from, to };
@@ -273,7 +278,7 @@ impl Space {
         Extent::new(state.extent().start + u64::from(from), u64::from(to - from))
     }
 
-    /// Makes blocks of a group free that were used and not recorded.
+    /// Frees blocks of a group that were used and not recorded.
     pub(super) fn release(&self, group: u64, state: &mut State, range: Range) -> Result<(), Error> {
         state.release(range)?;
         let most = class(state.free());
@@ -282,17 +287,17 @@ impl Space {
             let class = class(end - start).max(state.class);
             self.table().set_class(group, state, class);
         }
-        self.ledger().put(u64::from(range.length()));
+        self.counter().put(u64::from(range.length()));
         Ok(())
     }
 
-    /// Why there are no `wanted` blocks.
+    /// The error when `wanted` blocks are not available.
     pub(super) fn shortage(&self, wanted: u64) -> Error {
         let deferred = self.deferred();
         match deferred {
             (0, 0) => Error::Full {
                 wanted,
-                free: self.ledger().balance().0,
+                free: self.counter().balance().0,
             },
             (0, _) => Error::Later {
                 remedy: Remedy::Checkpoint,
@@ -304,5 +309,5 @@ impl Space {
     }
 }
 
-/// How often what a search lacked, or what was given up for it, may be lost to others.
+/// Attempts in case other threads take the blocks that a sweep freed.
 pub(super) const ATTEMPTS: usize = 3;

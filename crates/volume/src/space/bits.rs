@@ -65,7 +65,7 @@ fn first(words: &[u64], from: u32, to: u32, skip: u64) -> u32 {
     (word as u32 * 64 + bits.trailing_zeros()).min(to)
 }
 
-/// Where the clear bits before `to` begin: behind the last set bit of `from..to`, or at `from`.
+/// The start of the clear bits that end at `to`: behind the last set bit of `from..to`, or `from`.
 pub(super) fn clear_before(words: &[u64], from: u32, to: u32) -> u32 {
     if from >= to {
         return to;

@@ -5,7 +5,7 @@ use super::table::Table;
 use super::{Error, Extent, Kind, Layout, Space};
 use crate::primitive::Ordering;
 
-/// A change of data's records, handed in and not applied to the bitmaps yet.
+/// A change of data's records, queued and not applied to the bitmaps yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     lsn: u64,
@@ -17,55 +17,55 @@ pub(super) struct Change {
 enum ChangeKind {
     Record,
     Free,
-    /// Freed, and no longer recorded, but not to be used again before its stamp is durable.
+    /// Freed and no longer recorded, but not reusable before its LSN is durable.
     Forgotten,
 }
 
-/// The cut of the checkpoint under way.
+/// The cut of the checkpoint in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub(super) number: u64,
-    /// Are changes made now behind the cut?
+    /// Are current changes behind the cut?
     pub(super) open: bool,
 }
 
-/// What keeps the changes of records in order.
+/// State under the lock that orders changes of records.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// All changes up to this stamp are applied, or will be before the cut.
+    /// All changes up to this LSN are applied, or will be before the cut.
     applied: u64,
     /// Replaced nodes, and the generation of the checkpoint that replaced each.
     nodes: Vec<(u64, Extent)>,
-    /// Data whose records are gone durably, behind the cut of the checkpoint under way. Its bitmaps say that
-    /// they are used, and a replay frees them: were a node of the same checkpoint placed there, the
-    /// replay would free the node.
+    /// Data durably freed behind the cut of the checkpoint in progress. That checkpoint's bitmaps
+    /// have it as used, and a replay frees it. If a node of the same checkpoint were placed there,
+    /// the replay would free the node.
     kept: Vec<Extent>,
-    /// Groups written for the checkpoint under way.
+    /// Groups written for the checkpoint in progress.
     written: Vec<u64>,
 }
 
-/// What the superblock says of the bitmaps, so that a lost one is noticed.
+/// The superblock's summary of the bitmaps: detects a lost one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seal {
-    /// Of every group's bitmap, its generation and its checksum.
+    /// Derived from the generation and checksum of every group's bitmap.
     pub fingerprint: u64,
     /// Free blocks of all groups.
     pub free: u64,
 }
 
-/// What a checkpoint must write before its superblock.
+/// The writes of a checkpoint that precede its superblock.
 #[derive(Debug)]
 pub struct Bitmaps {
-    /// Block numbers, ascending, and the bytes that go there.
+    /// Block numbers, ascending, and their new content.
     pub blocks: Vec<(u64, Box<Block>)>,
-    /// What goes into the superblock.
+    /// The summary for the superblock.
     pub seal: Seal,
-    /// What the superblock says of the groups: the volume may grow while it is written.
+    /// The layout for the superblock: the volume may grow while it is written.
     pub layout: Layout,
 }
 
 impl Space {
-    /// Says that a record with this stamp refers to placed data.
+    /// Notes that a record with this LSN refers to placed data.
     ///
     /// # Errors
     /// [`Error::Outside`].
@@ -75,10 +75,10 @@ impl Space {
         Ok(())
     }
 
-    /// As [`record`](Self::record), of many.
+    /// Like [`record`](Self::record), for many extents.
     ///
     /// # Errors
-    /// [`Error::Outside`]; then nothing was said.
+    /// [`Error::Outside`]; then nothing was noted.
     pub fn record_all(&self, extents: &[Extent], lsn: u64) -> Result<(), Error> {
         for extent in extents {
             self.parts(*extent).map(drop)?;
@@ -93,11 +93,12 @@ impl Space {
         Ok(())
     }
 
-    /// Says that the record with this stamp freed data. The blocks return when that is
-    /// [durable](Self::committed): were they used earlier, a crash would show another file's bytes.
+    /// Notes that the record with this LSN freed data. The blocks become free when it is
+    /// [durable](Self::committed): if they were reused earlier, a crash would show another file's
+    /// bytes.
     ///
     /// # Errors
-    /// [`Error::Outside`]. That nobody used them shows later.
+    /// [`Error::Outside`]. Blocks that were not used are detected later.
     pub fn free_data(&self, extent: Extent, lsn: u64) -> Result<(), Error> {
         self.parts(extent).map(drop)?;
         self.change(lsn, extent, ChangeKind::Free);
@@ -111,8 +112,8 @@ impl Space {
             .push(Change { lsn, extent, kind });
     }
 
-    /// Gives back placed data to which no record will refer, or a node of a checkpoint that was
-    /// given up. At once: nobody has seen it.
+    /// Frees placed data to which no record will refer, or a node of an abandoned checkpoint. At
+    /// once, since no reader has seen it.
     ///
     /// # Errors
     /// [`Error::Outside`], [`Error::Unused`].
@@ -127,7 +128,7 @@ impl Space {
         Ok(())
     }
 
-    /// Says that the checkpoint which will be `generation` replaced a node. It returns when no
+    /// Notes that the checkpoint of `generation` replaced a node. It becomes free when no
     /// superblock that recovery may use refers to it: see [`checkpointed`](Self::checkpointed).
     ///
     /// # Errors
@@ -142,19 +143,19 @@ impl Space {
         Ok(())
     }
 
-    /// Says that all records up to `lsn` are durable: freed data returns; what was freed behind the cut of
-    /// a checkpoint under way, with [its end](Self::checkpointed).
+    /// All records up to `lsn` are durable: data that they freed becomes free. Data freed behind
+    /// the cut of a checkpoint in progress becomes free with [its end](Self::checkpointed).
     ///
     /// # Errors
-    /// The first inconsistency, if any: [`Error::Used`] for what was recorded twice,
-    /// [`Error::Unused`] for what was freed without being used. The rest is done all the same.
+    /// The first inconsistency, if any: [`Error::Used`] for blocks recorded twice,
+    /// [`Error::Unused`] for blocks freed without being used. All other changes are applied.
     pub fn committed(&self, lsn: u64) -> Result<(), Error> {
         let mut order = self.order.lock();
         order.applied = order.applied.max(lsn);
         let cut = self.cut();
         let mut outcome = Ok(());
         for change in self.drain(lsn) {
-            // What was freed before the cut is in no bitmap of the checkpoint.
+            // No bitmap of the checkpoint has data that was freed before the cut.
             let keep = cut.open && change.kind == ChangeKind::Free;
             let applied = self.apply(&change, &cut, !keep);
             if keep && applied.is_ok() {
@@ -165,16 +166,16 @@ impl Space {
         outcome
     }
 
-    /// Begins a checkpoint that holds every record up to `lsn` and none behind it. Nothing behind
-    /// it may have been [`committed`](Self::committed) yet. Nodes that are placed and freed from now
-    /// on belong to it.
+    /// Begins a checkpoint that holds every record up to `lsn` and none behind it. No later record
+    /// may have been [`committed`](Self::committed) yet. Nodes placed and freed from now on belong
+    /// to it.
     ///
     /// # Errors
     /// As [`committed`](Self::committed).
     ///
     /// # Panics
-    /// If one is under way, or if records behind the cut were committed: the bitmaps would not be
-    /// those of the trees.
+    /// If a checkpoint is in progress, or if records behind the cut were committed: the bitmaps
+    /// would not match the trees.
     pub fn begin_checkpoint(&self, lsn: u64) -> Result<(), Error> {
         self.ready()?;
         let mut order = self.order.lock();
@@ -189,15 +190,15 @@ impl Space {
                 self.change(change.lsn, change.extent, ChangeKind::Forgotten);
             }
         }
-        // Relaxed: read under `order`, which is locked here, or under a group's lock by those who
-        // hold `order` too.
+        // Relaxed: read under `order`, which is locked here, or under a group's lock by holders of
+        // `order`.
         self.cuts.fetch_add(1, Ordering::Relaxed);
-        self.folding.store(true, Ordering::Relaxed);
+        self.in_checkpoint.store(true, Ordering::Relaxed);
         outcome
     }
 
-    /// What the checkpoint must write: of each group that changed, the bitmap as of the cut, in the
-    /// slot that the current superblock does not mean. All its nodes are placed by now.
+    /// The bitmaps to write: of each changed group the state at the cut, for the slot that the
+    /// current superblock does not use. The checkpoint has placed all its nodes by now.
     pub fn dirty_bitmaps(&self, generation: u64) -> Bitmaps {
         let mut order = self.order.lock();
         let (layout, cut) = (self.layout(), self.cut());
@@ -209,23 +210,22 @@ impl Space {
         order.written.clear();
         for group in 0..self.table().count() {
             let mut state = self.table().lock(group);
-            bitmaps.seal.free += u64::from(state.unrecorded());
+            bitmaps.seal.free += u64::from(state.free_at_checkpoint());
             if let Some(block) = state.image(&layout, generation, &cut) {
                 bitmaps.blocks.push(block);
                 order.written.push(group);
             }
             bitmaps.seal.fingerprint ^= state.next_print();
         }
-        self.folding.store(false, Ordering::Relaxed);
+        self.in_checkpoint.store(false, Ordering::Relaxed);
         bitmaps
     }
 
-    /// Says that the checkpoint's superblock is durable, and that recovery will never use one
-    /// older than `oldest`: nodes return that were replaced up to there, and data that was freed
-    /// meanwhile.
+    /// The checkpoint's superblock is durable, and recovery will never use one older than `oldest`.
+    /// Frees the nodes replaced up to there, and data freed meanwhile.
     ///
     /// # Errors
-    /// [`Error::Unused`], [`Error::Used`]: an inconsistency.
+    /// [`Error::Unused`] or [`Error::Used`]: an inconsistency.
     pub fn checkpointed(&self, oldest: u64) -> Result<(), Error> {
         let mut order = self.order.lock();
         for group in std::mem::take(&mut order.written) {
@@ -242,7 +242,7 @@ impl Space {
         outcome
     }
 
-    /// Keeps blocks from being used that are free, for a record refers to them that is replayed later on.
+    /// Takes free blocks to which a record refers that is replayed later.
     ///
     /// # Errors
     /// [`Error::Outside`].
@@ -253,8 +253,8 @@ impl Space {
             if held == 0 {
                 continue;
             }
-            // Nothing is promised while a journal is replayed, so all that is free can be taken.
-            let taken = self.ledger().take(held, held, Kind::Node);
+            // No blocks are reserved during a replay, so all free ones can be taken.
+            let taken = self.counter().take(held, held, Kind::Node);
             debug_assert_eq!(taken, Some(held));
             if state.free() == 0 {
                 self.table().set_class(group, &mut state, 0);
@@ -263,7 +263,7 @@ impl Space {
         Ok(())
     }
 
-    /// Marks what a record refers to that is replayed: blocks that are free or held.
+    /// Marks the blocks of a replayed record, which are free or held.
     ///
     /// # Errors
     /// [`Error::Outside`]; [`Error::Used`] if another record refers to some of it.
@@ -275,10 +275,10 @@ impl Space {
         Ok(())
     }
 
-    /// Holds what a record freed that is replayed: a later one may refer to it.
+    /// Holds the blocks that a replayed record freed: a later one may refer to them.
     ///
     /// # Errors
-    /// [`Error::Outside`]; [`Error::Unused`] if no record refers to some of it.
+    /// [`Error::Outside`]; [`Error::Unused`] if no record refers to some of them.
     pub fn mark_free(&self, extent: Extent) -> Result<(), Error> {
         for (group, range) in self.parts(extent)? {
             self.table().lock(group).forget(range, &self.cut())?;
@@ -286,28 +286,29 @@ impl Space {
         Ok(())
     }
 
-    /// All records are replayed: what is held and was not marked is free, since they are durable.
+    /// Ends the replay: held blocks without a record become free, since all records are durable.
     ///
     /// # Errors
-    /// None, but for an inconsistency.
+    /// An inconsistency.
     pub fn replayed(&self) -> Result<(), Error> {
         for group in 0..self.table().count() {
             let mut state = self.table().lock(group);
-            for range in state.runs_ahead() {
+            for range in state.unrecorded_runs() {
                 self.release(group, &mut state, range)?;
             }
         }
         Ok(())
     }
 
-    /// Ends the checkpoint under way: its nodes were given back, and nothing changed behind its cut.
+    /// Ends the checkpoint in progress without a superblock. Its nodes were given back, and nothing
+    /// changed behind its cut.
     pub fn give_up_checkpoint(&self) {
         let _order = self.order.lock();
-        self.folding.store(false, Ordering::Relaxed);
+        self.in_checkpoint.store(false, Ordering::Relaxed);
     }
 
-    /// The changes up to a stamp, records before frees: what is freed was recorded before, and
-    /// what was freed is not recorded again before the free is applied.
+    /// The changes up to an LSN, records before frees. Blocks are recorded before they are freed,
+    /// and not recorded again before the free is applied.
     fn drain(&self, lsn: u64) -> Vec<Change> {
         let mut due: Vec<Change> = Vec::new();
         for changes in self.changes.iter() {
@@ -335,7 +336,7 @@ impl Space {
         Ok(())
     }
 
-    /// Makes blocks free that were used and not recorded.
+    /// Frees blocks that were used and not recorded.
     fn release_all(&self, extent: Extent) -> Result<(), Error> {
         for (group, range) in self.parts(extent)? {
             let mut state = self.table().lock(group);
@@ -347,16 +348,15 @@ impl Space {
     fn cut(&self) -> Cut {
         Cut {
             number: self.cuts.load(Ordering::Relaxed),
-            open: self.folding.load(Ordering::Relaxed),
+            open: self.in_checkpoint.load(Ordering::Relaxed),
         }
     }
 
-    /// In which groups an extent lies, and where: extents that continue each other across a border of groups
-    /// may be one.
+    /// The parts of an extent by group. An extent may cross the border of two groups.
     fn parts(&self, extent: Extent) -> Result<impl Iterator<Item = (u64, Range)>, Error> {
         let layout = self.layout();
         let parts = layout.parts(extent)?;
-        // The volume may be growing just now; not before its groups were read.
+        // The volume may be growing, but not before its groups were read.
         let groups = self.table.get().map_or(layout.groups(), Table::count);
         if extent.end() > layout.group(groups).start {
             return Err(Error::Outside { extent });
@@ -365,7 +365,7 @@ impl Space {
         Ok(parts.map(range))
     }
 
-    /// As [`parts`](Self::parts), of what lies in one group.
+    /// The group and range of an extent that lies in one group.
     pub(super) fn range(&self, extent: Extent) -> Result<(u64, Range), Error> {
         let mut parts = self.parts(extent)?;
         match (parts.next(), parts.next()) {
@@ -374,7 +374,7 @@ impl Space {
         }
     }
 
-    /// Blocks that return with a commit, and those that return with a checkpoint.
+    /// Blocks that a commit will free, and those that a checkpoint will free.
     pub(super) fn deferred(&self) -> (u64, u64) {
         let order = self.order.lock();
         let nodes = order.nodes.iter().map(|(_, node)| node);

@@ -3,12 +3,12 @@ use holdfast_types::Errno;
 use std::fmt;
 use thiserror::Error;
 
-/// What would make room.
+/// The action that frees deferred blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// A commit: then freed data returns.
+    /// A commit: frees deleted data.
     Commit,
-    /// A checkpoint: then replaced nodes return, and freed data too.
+    /// A checkpoint: frees replaced nodes, and deleted data.
     Checkpoint,
 }
 
@@ -21,57 +21,57 @@ impl fmt::Display for Remedy {
     }
 }
 
-/// Why space was not given, taken back, or read.
+/// An error of the allocator.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// There is no room, and nothing that is on its way back would make enough: `ENOSPC`.
+    /// No room, and no deferred blocks that would make enough: `ENOSPC`.
     #[error("no space left: {wanted} blocks wanted, {free} free")]
     Full {
-        /// Blocks asked for.
+        /// Blocks requested.
         wanted: u64,
-        /// Blocks that may be promised.
+        /// Blocks that can be reserved.
         free: u64,
     },
-    /// There is no room now, but there may be after this. Not an error for whoever asked: do it
-    /// and try again.
+    /// No room now, but perhaps after the remedy. Not an error for the caller: apply it and try
+    /// again.
     #[error("no space left until {remedy}")]
     Later {
-        /// What to do before the next attempt.
+        /// The action before the next attempt.
         remedy: Remedy,
     },
-    /// Blocks that are in use were about to be used again.
+    /// Blocks in use were about to be allocated again.
     #[error("block {block} is used twice")]
     Used {
         /// The first of them.
         block: u64,
     },
-    /// Blocks that nobody uses were about to be freed.
+    /// Unused blocks were about to be freed.
     #[error("block {block} is freed, but not used")]
     Unused {
         /// The first of them.
         block: u64,
     },
-    /// An extent that no group holds.
+    /// An extent outside all groups.
     #[error("{extent} are not within one group")]
     Outside {
         /// The extent.
         extent: Extent,
     },
-    /// A shape that no volume has.
+    /// An impossible layout.
     #[error("impossible layout: {reason}")]
     Layout {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The device gave no bitmaps.
+    /// The device returned no bitmaps.
     #[error("the bitmaps cannot be read: {reason}")]
     Unread {
-        /// What the device said.
+        /// The device's error.
         reason: String,
-        /// Its number.
+        /// Its errno.
         errno: Errno,
     },
-    /// Neither slot of a group holds a bitmap that can be used.
+    /// Neither slot of a group holds a usable bitmap.
     #[error("group {group} has no usable bitmap: {}; {}", slots[0], slots[1])]
     Group {
         /// Which group.
@@ -79,10 +79,10 @@ pub enum Error {
         /// What is wrong with each slot.
         slots: [SlotError; 2],
     },
-    /// The bitmaps are not those that the superblock knows: a newer one was lost.
+    /// The bitmaps do not match the superblock: a newer one was lost.
     #[error("the bitmaps are not the ones of the checkpoint; {} groups are suspect", suspects.len())]
     Stale {
-        /// Groups of which a slot could not be read, which may be the newer one.
+        /// Groups with an unreadable slot, which may be the newer one.
         suspects: Vec<u64>,
     },
 }

@@ -16,8 +16,8 @@ impl Extent {
         Self { start, length }
     }
 
-    /// The number behind the last block's. What comes from disk may end beyond all numbers: such
-    /// an extent ends at the last of them, and is refused where it is used.
+    /// The number behind the last block's. Bytes from disk may give an end beyond 64 bits: it is
+    /// then the greatest number, and the extent is refused where it is used.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.start.saturating_add(self.length)

@@ -1,48 +1,48 @@
 use super::checkpoint::Cut;
 use super::map::Map;
 use super::preallocation::Listed;
-use super::slot::{self, Block, Slot};
+use super::slot::{self, Block};
 use super::{Error, Extent, Layout, bits, map};
 use std::collections::BTreeMap;
 
-/// One group: what of it is used, and by whom.
+/// One group: the use of its blocks.
 ///
-/// Three views of the same blocks, each in its own bitmap only as long as it differs:
-/// - *used*: nobody else may have the block now;
-/// - *recorded*: what the trees and the journal refer to;
-/// - *frozen*: what they referred to at the cut of the checkpoint under way, kept from the first
-///   change of data after the cut on. Nodes belong to the checkpoint that writes them, so they
-///   change the frozen view as well.
+/// Three views of the same blocks. A view has its own bitmap only while it differs:
+/// - *used*: cannot be allocated now;
+/// - *recorded*: the trees or the journal refer to the block;
+/// - *frozen*: recorded at the cut of the checkpoint in progress; kept from the first change of
+///   data after the cut on. Nodes belong to the checkpoint that writes them, so they change the
+///   frozen view as well.
 ///
-/// *Invariants.* Recorded blocks are used. Used and not recorded are: preallocations, data placed
-/// and not recorded yet, freed blocks that may not be used again yet.
+/// *Invariants.* Recorded blocks are used. Used and not recorded are preallocations, data placed
+/// and not recorded yet, and freed blocks that may not be reused yet.
 #[derive(Debug)]
 pub(super) struct State {
     number: u64,
     /// The group's blocks.
     extent: Extent,
-    /// Those at its head that hold bitmaps.
+    /// Blocks at its head that hold bitmaps.
     reserved: u32,
-    /// `None`: nothing but bitmaps is used, and nothing else is known either.
+    /// `None`: only bitmap blocks are used.
     used: Option<Map>,
     /// `None`: equal to `used`.
     recorded: Option<Box<[u64]>>,
-    /// How many blocks are used and not recorded.
-    ahead: u32,
+    /// Blocks that are used and not recorded.
+    unrecorded: u32,
     frozen: Option<Box<[u64]>>,
-    /// The cut that `frozen` was taken for, or had no need to be.
+    /// The cut for which `frozen` was taken, or for which it was not needed.
     cut: u64,
-    /// Does the frozen view differ from what the current slot holds?
+    /// Does the frozen view differ from the current slot's bitmap?
     frozen_changed: bool,
-    /// Does the recorded view differ from what the current slot (or the frozen view) holds?
+    /// Does the recorded view differ from the bitmap of the current slot (or from the frozen view)?
     changed: bool,
     /// The slot that the newest durable superblock means, if the group was ever written.
     current: Option<Current>,
     /// Written for a checkpoint that is not durable yet.
     written: Option<Current>,
-    /// No run of free blocks is of a higher class: what the table of groups was told.
+    /// The highest class of its runs of free blocks, as the table's hints have it; may be too high.
     pub(super) class: u8,
-    /// Pieces set aside for inodes here, by their first block in the group and their number.
+    /// Preallocations of inodes here, by their first block in the group and their number.
     pub(super) preallocated: BTreeMap<(u32, u64), Listed>,
 }
 
@@ -74,7 +74,7 @@ impl State {
             reserved: layout.reserved(number) as u32,
             used: None,
             recorded: None,
-            ahead: 0,
+            unrecorded: 0,
             frozen: None,
             cut: 0,
             frozen_changed: false,
@@ -86,26 +86,25 @@ impl State {
         }
     }
 
-    /// A group as slot `index` has it. `spoiled`: the other slot holds what must not be taken for
-    /// this group's bitmap later on.
+    /// A group with the bitmap of a slot. `spoiled`: the other slot's content must be replaced, or
+    /// it could pass for this group's bitmap later.
     pub(super) fn loaded(
         layout: &Layout,
         number: u64,
-        index: usize,
-        slot: &Slot,
+        words: &[u64],
+        (slot, print): (usize, u64),
         spoiled: bool,
     ) -> Self {
-        let extent = layout.group(number);
-        let print = slot::print(number, slot.generation, slot.checksum);
+        let length = layout.group(number).length as u32;
         Self {
-            used: Some(Map::of(&slot.words, extent.length as u32)),
+            used: Some(Map::of(words, length)),
             changed: spoiled,
-            current: Some(Current { slot: index, print }),
+            current: Some(Current { slot, print }),
             ..Self::fresh(layout, number)
         }
     }
 
-    /// A group whose blocks all count as free until they are marked as used again.
+    /// A group with all blocks free until they are marked as used again.
     pub(super) fn rebuilt(layout: &Layout, number: u64) -> Self {
         Self {
             changed: true,
@@ -117,7 +116,7 @@ impl State {
         self.extent
     }
 
-    /// What is used, made up now if nothing ever was.
+    /// The map of used blocks, created now if there was none.
     pub(super) fn map(&mut self) -> &mut Map {
         let (length, reserved) = (self.extent.length as u32, self.reserved);
         self.used.get_or_insert_with(|| {
@@ -135,31 +134,31 @@ impl State {
     }
 
     /// Blocks that are used and not recorded.
-    pub(super) fn ahead(&self) -> u32 {
-        self.ahead
+    pub(super) fn unrecorded(&self) -> u32 {
+        self.unrecorded
     }
 
-    /// The group's part of the fingerprint, as of the newest durable superblock.
+    /// The group's part of the fingerprint in the newest durable superblock.
     pub(super) fn print(&self) -> u64 {
         self.current.map_or(0, |current| current.print)
     }
 
-    /// Uses free blocks, without a record.
+    /// Marks free blocks as used and not recorded.
     pub(super) fn take(&mut self, range: Range) {
         if self.recorded.is_none() {
             self.recorded = Some(self.map().words().into());
         }
         self.map().set(range.from, range.to);
-        self.ahead += range.length();
+        self.unrecorded += range.length();
     }
 
-    /// Uses free blocks for a node of the checkpoint under way.
+    /// Marks free blocks as used by a node of the checkpoint in progress.
     pub(super) fn take_node(&mut self, range: Range) {
         self.map().set(range.from, range.to);
         self.change_node(range, bits::set);
     }
 
-    /// Stops using blocks that have no record any more, and makes them free.
+    /// Frees used blocks that are no longer recorded.
     ///
     /// # Errors
     /// If one of them is recorded or not used: nothing is changed then.
@@ -169,7 +168,7 @@ impl State {
             return Err(self.used_twice(at));
         }
         self.map().clear(range.from, range.to);
-        self.ahead -= range.length();
+        self.unrecorded -= range.length();
         Ok(())
     }
 
@@ -184,12 +183,12 @@ impl State {
         }
         self.freeze(cut);
         self.recorded_bits(|words| bits::set(words, range.from, range.to));
-        self.ahead -= range.length();
+        self.unrecorded -= range.length();
         self.changed = true;
         Ok(())
     }
 
-    /// Takes the record of blocks away; they stay used.
+    /// Marks recorded blocks as not recorded; they remain used.
     ///
     /// # Errors
     /// If one of them is not recorded: nothing is changed then.
@@ -197,21 +196,22 @@ impl State {
         self.expect_recorded(range)?;
         self.freeze(cut);
         self.recorded_bits(|words| bits::clear(words, range.from, range.to));
-        self.ahead += range.length();
+        self.unrecorded += range.length();
         self.changed = true;
         Ok(())
     }
 
-    /// As [`forget`](Self::forget), for a node that the checkpoint under way replaced or gave up.
+    /// Like [`forget`](Self::forget), for a node that the checkpoint in progress replaced or gave
+    /// up.
     pub(super) fn forget_node(&mut self, range: Range) -> Result<(), Error> {
         self.expect_recorded(range)?;
         self.recorded_bits(|_| ());
         self.change_node(range, bits::clear);
-        self.ahead += range.length();
+        self.unrecorded += range.length();
         Ok(())
     }
 
-    /// Uses the free blocks of a range, without a record; returns how many.
+    /// Marks the free blocks of a range as used and not recorded; returns how many.
     pub(super) fn take_free(&mut self, range: Range) -> u32 {
         let (mut at, mut taken) = (range.from, 0);
         while let Some(from) = self.map().first_free(at, range.to) {
@@ -223,7 +223,7 @@ impl State {
     }
 
     /// The runs of blocks that are used and not recorded.
-    pub(super) fn runs_ahead(&self) -> Vec<Range> {
+    pub(super) fn unrecorded_runs(&self) -> Vec<Range> {
         let (Some(map), Some(recorded)) = (&self.used, &self.recorded) else {
             return Vec::new();
         };
@@ -233,7 +233,7 @@ impl State {
         runs.map(|(from, to)| Range { from, to }).collect()
     }
 
-    /// Keeps the recorded view as it was at the cut, before data changes it.
+    /// Copies the recorded view at the cut, before a change of data.
     fn freeze(&mut self, cut: &Cut) {
         if cut.open && self.cut != cut.number {
             self.cut = cut.number;
@@ -265,22 +265,22 @@ impl State {
         self.recorded.as_deref_mut().map(change);
     }
 
-    /// The bitmap for the next superblock, if the current slot does not hold it already: the
-    /// block it goes to, and its bytes.
+    /// The bitmap for the next superblock, unless the current slot holds it already: the block of
+    /// its slot, and its bytes.
     pub(super) fn image(
         &mut self,
         layout: &Layout,
         generation: u64,
         cut: &Cut,
     ) -> Option<(u64, Box<Block>)> {
-        // What changes from now on is not in the image, and needs no other.
+        // Later changes are not in the image, and need no frozen view for this cut.
         self.cut = cut.number;
         let frozen = self.frozen.take();
         let changed = match frozen {
             Some(_) => std::mem::take(&mut self.frozen_changed),
             None => std::mem::take(&mut self.changed),
         };
-        if self.ahead == 0 {
+        if self.unrecorded == 0 {
             self.recorded = None;
         }
         if !changed {
@@ -298,30 +298,30 @@ impl State {
         Some((layout.slot(self.number, slot), block))
     }
 
-    /// The group's part of the fingerprint once the checkpoint under way is durable.
+    /// The group's part of the fingerprint once the checkpoint in progress is durable.
     pub(super) fn next_print(&self) -> u64 {
         self.written.or(self.current).map_or(0, |slot| slot.print)
     }
 
-    /// The superblock that means what was written is durable.
+    /// The superblock that means the written bitmap is durable.
     pub(super) fn checkpointed(&mut self) {
         if let Some(written) = self.written.take() {
             self.current = Some(written);
         }
     }
 
-    /// Blocks that the checkpoint under way writes as free.
-    pub(super) fn unrecorded(&self) -> u32 {
+    /// Free blocks in the bitmap of the checkpoint in progress.
+    pub(super) fn free_at_checkpoint(&self) -> u32 {
         match &self.frozen {
             Some(words) => {
                 let length = self.extent.length as u32;
                 length - bits::count(words, 0, length)
             }
-            None => self.free() + self.ahead,
+            None => self.free() + self.unrecorded,
         }
     }
 
-    /// Adds the blocks that the group got behind its last one.
+    /// Adds the blocks that the group gained at its end.
     pub(super) fn grow(&mut self, layout: &Layout) -> u32 {
         let (old, new) = (self.extent, layout.group(self.number));
         let (from, to) = (old.length as u32, new.length as u32);

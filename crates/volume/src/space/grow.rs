@@ -3,12 +3,12 @@ use super::{Error, Layout, Space};
 use crate::primitive::Ordering;
 
 impl Space {
-    /// Lets the volume end at block `end`: the last group gets what it has not, more groups come
-    /// behind it. Nothing needs to be written for it but a superblock that says so, with the new
-    /// [seal](Self::seal) or at the next checkpoint. Gives how many blocks became free.
+    /// Extends the volume to `end`: the last group is filled up, and more groups follow. Only a
+    /// superblock with the new end must be written, with the new [seal](Self::seal) or at the next
+    /// checkpoint. Returns how many blocks became free.
     ///
     /// # Errors
-    /// [`Error::Layout`] if it would not grow, or beyond what can be.
+    /// [`Error::Layout`] if `end` is not larger, or too large.
     pub fn grow(&self, end: u64) -> Result<u64, Error> {
         self.ready()?;
         let _order = self.order.lock();
@@ -24,7 +24,8 @@ impl Space {
         let mut more = {
             let mut state = self.table().lock(last);
             let more = state.grow(&new);
-            // Whoever sees the new end waits for this group; who finds room in it knows the end.
+            // Release: a thread that sees the new end waits for this group; one that finds room in
+            // the group sees the end.
             self.end.store(end, Ordering::Release);
             if more > 0 {
                 let class = super::table::class(state.map().longest());
@@ -37,7 +38,7 @@ impl Space {
             more += u64::from(state.free());
             self.table().push(&new, state);
         }
-        self.ledger().put(more);
+        self.counter().put(more);
         Ok(more)
     }
 }
@@ -75,7 +76,8 @@ mod tests {
         let space = Space::format(small).expect("a layout");
         let first: u64 = fill(&space).iter().map(|extent| extent.length).sum();
         assert_eq!(first, 60 + 64 + 40);
-        // The rest of the third group, all of the fourth, and a fifth with the bitmaps of the next bundle.
+        // The rest of the third group, all of the fourth, and a fifth with the bitmaps of the next
+        // flex group.
         assert_eq!(space.grow(whole.end + 64 + 30), Ok(20 + 64 + 26));
         assert_eq!(space.layout().slot(4, 0), whole.end + 64);
         let gained = fill(&space);

@@ -4,36 +4,37 @@ use super::{Error, Extent};
 /// Blocks of a group's bitmap: its two slots.
 pub const SLOT_BLOCKS: u64 = 2;
 
-/// Most groups whose bitmaps lie together: those of 8 GiB, in 512 KiB.
+/// The most groups with adjacent bitmaps: those of 8 GiB, in 512 KiB.
 pub const BUNDLE_MAX: u64 = 64;
 
 /// Most blocks of a group: as many as a bitmap of one block has bits (126 MiB).
 pub const GROUP_BLOCKS_MAX: u64 = BITS as u64;
 
-/// Fewest blocks of a group that is of any use, those of its bitmap included.
+/// The fewest blocks of a useful group, including its bitmap.
 pub const GROUP_BLOCKS_MIN: u64 = 16;
 
-/// Most groups of a volume (516 TiB of the largest ones): a bound for what is kept in memory.
+/// The most groups of a volume (516 TiB of the largest ones): bounds the memory they take.
 pub const GROUPS_MAX: u64 = 1 << 22;
 
 /// Block numbers have 48 bits.
 const BLOCKS_MAX: u64 = 1 << 48;
 
-/// Where the groups lie: from `start` on, one behind the other, the last one maybe shorter.
+/// The place of the groups: from `start` on, one behind the other, the last one maybe shorter.
 ///
-/// The bitmaps of a *bundle* of groups lie together, at the head of its first one, so that what is longer than a
-/// group can lie in a row (ext4's flexible groups). Room is kept for those of a whole bundle.
+/// The bitmaps of a *flex group* (ext4's term) lie together, at the head of its first group, so a
+/// file larger than a group can lie in a row. Room is reserved for the bitmaps of a whole flex
+/// group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// What tells this volume's bitmaps from those of another that was here before.
+    /// The volume's UUID: distinguishes its bitmaps from an earlier volume's.
     pub volume: [u8; 16],
-    /// The first block of the first group. What lies below is not ours.
+    /// The first block of the first group.
     pub start: u64,
     /// The number behind the last block of the volume.
     pub end: u64,
     /// Blocks of each group, [`GROUP_BLOCKS_MIN`] to [`GROUP_BLOCKS_MAX`].
     pub group_blocks: u64,
-    /// Groups of each bundle, 1 to [`BUNDLE_MAX`].
+    /// Groups of each flex group, 1 to [`BUNDLE_MAX`].
     pub bundle: u64,
 }
 
@@ -48,10 +49,10 @@ pub(super) struct Part {
 }
 
 impl Layout {
-    /// Checks it: it may come from disk.
+    /// Validates a layout from disk.
     ///
     /// # Errors
-    /// [`Error::Layout`] if it makes no volume.
+    /// [`Error::Layout`] if no volume has this layout.
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |reason| Err(Error::Layout { reason });
         if !(GROUP_BLOCKS_MIN..=GROUP_BLOCKS_MAX).contains(&self.group_blocks) {
@@ -72,7 +73,7 @@ impl Layout {
         }
     }
 
-    /// How many groups there are. A rest too short for one is left out.
+    /// The number of groups. A remainder too short for a group is unused.
     #[must_use]
     pub fn groups(&self) -> u64 {
         let blocks = self.end.saturating_sub(self.start);
@@ -80,7 +81,7 @@ impl Layout {
         whole + u64::from(rest >= self.least(self.reserved(whole)))
     }
 
-    /// Fewest blocks of a group of which so many hold bitmaps.
+    /// The fewest blocks of a group with so many blocks of bitmaps.
     fn least(&self, reserved: u64) -> u64 {
         GROUP_BLOCKS_MIN.max(GROUP_BLOCKS_MIN - SLOT_BLOCKS + reserved)
     }
@@ -94,13 +95,13 @@ impl Layout {
         }
     }
 
-    /// Blocks of any group that something can be placed in, at least.
+    /// Allocatable blocks of any group, at least.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.group_blocks - self.reserved(0)
     }
 
-    /// Blocks of all groups that something can be placed in.
+    /// Allocatable blocks of all groups.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let blocks = self.end.saturating_sub(self.start);
@@ -116,7 +117,7 @@ impl Layout {
         Extent::new(start, self.group_blocks.min(self.end.saturating_sub(start)))
     }
 
-    /// Which group holds this block, and where in it; `None` below or behind all groups.
+    /// The group and offset of this block; `None` outside all groups.
     #[must_use]
     pub fn find(&self, block: u64) -> Option<(u64, u32)> {
         let offset = block.checked_sub(self.start)?;
@@ -125,7 +126,7 @@ impl Layout {
         (block < self.end && group < self.groups()).then_some((group, within))
     }
 
-    /// In which groups this extent lies, and where in them. Bitmaps are in no extent.
+    /// The parts of this extent by group. No extent contains bitmaps.
     ///
     /// # Errors
     /// [`Error::Outside`].
@@ -140,16 +141,16 @@ impl Layout {
         }
     }
 
-    /// Can something be placed in all of this extent?
+    /// Can all blocks of this extent be allocated?
     #[must_use]
     pub fn holds(&self, extent: Extent) -> bool {
-        // The end of what comes from disk is no block's number in the worst case, and then outside.
+        // An end beyond 64 bits is the greatest number, which lies outside.
         let last = extent.end().wrapping_sub(1);
         let (Some((first, offset)), Some((last, _))) = (self.find(extent.start), self.find(last))
         else {
             return false;
         };
-        // Bitmaps begin a bundle: none must begin behind the extent's first group, nor hold its first block.
+        // No flex group may begin behind the extent's first group, nor in its first block.
         extent.length > 0
             && u64::from(offset) >= self.reserved(first)
             && first / self.bundle == last / self.bundle
@@ -163,7 +164,7 @@ impl Layout {
     }
 }
 
-/// The parts of an extent that all groups have in it.
+/// The parts of an extent, by group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     layout: Layout,

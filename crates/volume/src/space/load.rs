@@ -1,12 +1,13 @@
 use super::group::State;
-use super::slot::{self, Block, Slot};
+use super::recorded::recorded;
+use super::slot::Block;
 use super::{Error, Layout, Seal, SlotError, Space};
 use std::sync::Arc;
 
-/// Reads the bitmaps of a volume, group by group in any order, in whatever batches the device likes.
+/// Loads the bitmaps of a volume, group by group in any order, in batches that suit the device.
 ///
-/// A slot that cannot be used is no fault by itself: a checkpoint that a crash cut short leaves
-/// such a one. Whether a *newer* bitmap was lost shows in the end, by the superblock's [`Seal`].
+/// An unusable slot is no error by itself: a checkpoint interrupted by a crash leaves one. Whether
+/// a *newer* bitmap was lost is decided at the end, by the superblock's [`Seal`].
 #[derive(Debug)]
 pub struct Loader {
     layout: Layout,
@@ -21,8 +22,8 @@ struct Loaded {
 }
 
 impl Loader {
-    /// Begins with what the superblock of `generation` says of the layout. The caller has checked
-    /// that the device is as long.
+    /// Begins with the layout of the superblock of `generation`. The caller has checked that the
+    /// device is large enough.
     ///
     /// # Errors
     /// [`Error::Layout`].
@@ -36,65 +37,43 @@ impl Loader {
         })
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     #[must_use]
     pub fn groups(&self) -> u64 {
         self.layout.groups()
     }
 
-    /// Where a group's two slots lie: adjacent blocks, so that one read gets both. Those of the
-    /// groups of a bundle are adjacent as well, in order.
+    /// The blocks of a group's two slots, which are adjacent. Those of the groups of a flex group
+    /// are adjacent as well, in order.
     #[must_use]
     pub fn slots(&self, group: u64) -> [u64; 2] {
         [0, 1].map(|slot| self.layout.slot(group, slot))
     }
 
-    /// Takes what lies in a group's slots: the newer of the bitmaps that the superblock may mean,
-    /// or a blank group if none was ever written.
+    /// Takes the content of a group's slots: the newer of the bitmaps that the superblock may mean,
+    /// or an unused group if none was ever written.
     ///
     /// # Errors
-    /// [`Error::Group`] if there is none, but something else: then [`rebuild`](Self::rebuild) the
-    /// group, or give up.
+    /// [`Error::Group`] if the slots are damaged: [`rebuild`](Self::rebuild) the group then, or
+    /// give up.
     pub fn add(&mut self, group: u64, slots: [&Block; 2]) -> Result<(), Error> {
-        let read =
-            |slot: usize| slot::decode(&self.layout, group, slot, self.generation, slots[slot]);
-        let loaded = match (read(0), read(1)) {
-            (Ok(one), Ok(other)) if one.generation > other.generation => {
-                self.loaded(group, 0, &one, None)
+        let found = recorded(&self.layout, group, self.generation, slots);
+        let found = found.map_err(|slots| Error::Group { group, slots })?;
+        let suspect = found.is_suspect();
+        let state = match (&found.words, found.slot, &found.other) {
+            (Some(words), Some(slot), other) => {
+                let unfinished = matches!(other, Some(SlotError::Unfinished { .. }));
+                State::loaded(&self.layout, group, words, (slot, found.print), unfinished)
             }
-            (Ok(_), Ok(other)) => self.loaded(group, 1, &other, None),
-            (Ok(one), Err(bad)) => self.loaded(group, 0, &one, Some(bad)),
-            (Err(bad), Ok(other)) => self.loaded(group, 1, &other, Some(bad)),
-            (Err(one), Err(other)) => {
-                let bad = [one, other];
-                // First written is slot 0. With nothing in the other, either that was for a
-                // checkpoint that never became valid, and the group is blank; or the seal breaks.
-                if !bad[1].is_blank() {
-                    return Err(Error::Group { group, slots: bad });
-                }
-                Loaded {
-                    state: match bad[0].is_blank() {
-                        true => State::fresh(&self.layout, group),
-                        false => State::rebuilt(&self.layout, group),
-                    },
-                    suspect: bad[0].is_damage(),
-                }
-            }
+            (.., Some(error)) if !error.is_blank() => State::rebuilt(&self.layout, group),
+            _ => State::fresh(&self.layout, group),
         };
-        self.put(group, loaded);
+        self.put(group, Loaded { state, suspect });
         Ok(())
     }
 
-    fn loaded(&self, group: u64, index: usize, slot: &Slot, other: Option<SlotError>) -> Loaded {
-        let unfinished = matches!(other, Some(SlotError::Unfinished { .. }));
-        Loaded {
-            state: State::loaded(&self.layout, group, index, slot, unfinished),
-            suspect: other.is_some_and(|other| other.is_damage()),
-        }
-    }
-
-    /// Begins a group without its bitmap, all its blocks free: the caller marks what the trees
-    /// refer to as [used](Space::mark_used), all of it. The seal cannot be checked then.
+    /// Begins a group without its bitmap, all blocks free. The caller marks every block to which
+    /// the trees refer as [used](Space::mark_used). The seal cannot be checked then.
     pub fn rebuild(&mut self, group: u64) {
         let state = State::rebuilt(&self.layout, group);
         self.put(
@@ -115,8 +94,8 @@ impl Loader {
         }
     }
 
-    /// The space of the volume, if the bitmaps are those that the superblock means. With no seal
-    /// they are taken as they are: after [`rebuild`](Self::rebuild), or to look at a damaged volume.
+    /// The space of the volume, if the bitmaps match the seal. Without a seal they are accepted as
+    /// they are: after [`rebuild`](Self::rebuild), or for a damaged volume.
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::Layout`] if a group was never added.
@@ -125,7 +104,7 @@ impl Loader {
         Ok(Space::of(layout, self.states(seal)?))
     }
 
-    /// As [`finish`](Self::finish), the groups alone.
+    /// Like [`finish`](Self::finish), for the groups alone.
     pub(super) fn states(self, seal: Option<Seal>) -> Result<Vec<State>, Error> {
         let mut suspects = Vec::new();
         let mut found = Seal::default();

@@ -4,19 +4,20 @@ use super::bits;
 const CHUNK: u32 = 512;
 const CHUNK_WORDS: usize = CHUNK as usize / 64;
 
-/// What is known of 512 bits.
+/// The summary of 512 bits.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     /// How many are clear.
     free: u16,
-    /// No run of clear bits within is longer. Made exact by whoever looked in vain.
+    /// The upper bound of a run of clear bits within. A failed search makes it exact.
     longest: u16,
 }
 
-/// The blocks of a group that are used, with a summary that searches skip by.
+/// A bitmap of the used blocks of a group, with a summary that lets searches skip.
 ///
 /// *Invariants.* Bits behind `length` are set. `free` and each chunk's `free` are exact; `longest`
-/// is never too small. Runs across the borders of chunks are no chunk's: searches carry them over.
+/// is never too small. Runs across the borders of chunks are counted in no chunk: searches carry
+/// them over.
 #[derive(Clone, Debug)]
 pub(super) struct Map {
     words: Box<[u64]>,
@@ -32,7 +33,7 @@ impl Map {
         Self::of(&blank_words(length), length)
     }
 
-    /// The map with these bits set; what is behind `length` counts as set.
+    /// The map with these bits set; bits behind `length` are set as well.
     pub(super) fn of(words: &[u64], length: u32) -> Self {
         let mut own = blank_words(length);
         for (own, given) in own.iter_mut().zip(words) {
@@ -73,12 +74,12 @@ impl Map {
         self.free
     }
 
-    /// Where the clear bits from `at` on end, at most at `to`.
+    /// The end of the clear bits that start at `at`, at most `to`.
     pub(super) fn run_end(&self, at: u32, to: u32) -> u32 {
         bits::next_set(&self.words, at, to.min(self.length))
     }
 
-    /// The run of clear bits around `from..to`, which are clear: where it starts and ends.
+    /// Start and end of the run of clear bits around `from..to`, which is clear.
     pub(super) fn run_around(&self, from: u32, to: u32) -> (u32, u32) {
         (
             bits::clear_before(&self.words, 0, from),
@@ -118,14 +119,14 @@ impl Map {
         for (chunk, part) in parts(from, to) {
             let chunk = &mut self.chunks[chunk];
             chunk.free += part;
-            // A run grew, or two became one; which is not worth looking for now.
+            // A run grew, or two merged; finding out would cost a scan.
             chunk.longest = chunk.free;
         }
     }
 
     /// The first run of at least `wanted` clear bits that starts at `from` or behind.
     pub(super) fn find(&mut self, from: u32, wanted: u32) -> Option<u32> {
-        // The clear bits right before the chunk that is looked at.
+        // The clear bits directly before the current chunk.
         let (mut carried, mut start) = (0, from);
         for index in (from / CHUNK) as usize..self.chunks.len() {
             let base = index as u32 * CHUNK;
@@ -214,7 +215,7 @@ impl Map {
     }
 }
 
-/// Words for this many bits, in whole chunks, all clear but those behind them.
+/// Clear words for `length` bits, in whole chunks; the bits behind them are set.
 pub(super) fn blank_words(length: u32) -> Box<[u64]> {
     let words = (length.div_ceil(CHUNK) as usize).max(1) * CHUNK_WORDS;
     let mut words = vec![0; words].into_boxed_slice();
@@ -223,7 +224,7 @@ pub(super) fn blank_words(length: u32) -> Box<[u64]> {
     words
 }
 
-/// The chunks that a range touches, and how many of its bits each has.
+/// The chunks that a range touches, and its bits in each.
 fn parts(from: u32, to: u32) -> impl Iterator<Item = (usize, u16)> {
     (from / CHUNK..to.div_ceil(CHUNK)).map(move |chunk| {
         let base = chunk * CHUNK;
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The runs of a map, looked for bit by bit.
+    /// The runs of a map, found bit by bit.
     fn naive_runs(used: &[bool]) -> Vec<(u32, u32)> {
         let mut runs = Vec::new();
         let mut start = None;
@@ -254,18 +255,6 @@ mod tests {
         runs
     }
 
-    #[test]
-    fn runs_across_the_borders_of_the_summary_are_found() {
-        let mut map = Map::blank(2048);
-        map.set(0, 500);
-        map.set(1040, 2048);
-        assert_eq!(map.find(0, 540), Some(500));
-        assert_eq!(map.find(0, 541), None);
-        assert_eq!(map.find(501, 540), None);
-        assert_eq!(map.find(501, 539), Some(501));
-        assert_eq!(map.longest(), 540);
-    }
-
     proptest! {
         #[test]
         fn searches_agree_with_a_list_of_bits(
@@ -277,7 +266,7 @@ mod tests {
             let mut used = vec![false; length as usize];
             for (start, len, free) in steps {
                 let (from, to) = (start.min(length), (start + len).min(length));
-                // Only what changes may be set or cleared: take the first run that does.
+                // Only bits that change may be set or cleared: take the first such run.
                 let wanted = free;
                 let Some(from) = (from..to).find(|&at| used[at as usize] == wanted) else { continue };
                 let to = (from..to).find(|&at| used[at as usize] != wanted).unwrap_or(to);

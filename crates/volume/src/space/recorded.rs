@@ -1,19 +1,28 @@
-//! The bitmaps as they lie on disk, for those who only look at them.
+//! The bitmaps as they lie on disk, for the check, for repair and for a developer's dump.
 
 use super::slot::{self, Block, Slot};
 use super::{Layout, SlotError};
 
-/// What the bitmap says that a superblock means.
+/// The bitmap of a group that a superblock means.
 #[derive(Debug)]
-pub(crate) struct Recorded {
-    /// A bit for each block of the group, and set ones behind them; absent: all is free but the slots.
-    pub(crate) words: Option<Box<[u64]>>,
-    /// The slot in which it lies.
-    pub(crate) slot: Option<usize>,
+pub struct Recorded {
+    /// A bit for each block of the group; bits behind them are set. `None`: all is free but the
+    /// slots.
+    pub words: Option<Box<[u64]>>,
+    /// The slot of the bitmap.
+    pub slot: Option<usize>,
     /// Its part of the seal's fingerprint.
-    pub(crate) print: u64,
-    /// What is wrong with a slot that may have been the newer one.
-    pub(crate) suspect: Option<SlotError>,
+    pub print: u64,
+    /// The error of the other slot, or of slot 0 if there is no bitmap.
+    pub other: Option<SlotError>,
+}
+
+impl Recorded {
+    /// May the other slot have been the newer one?
+    #[must_use]
+    pub fn is_suspect(&self) -> bool {
+        self.other.as_ref().is_some_and(SlotError::is_damage)
+    }
 }
 
 /// The block to write to a slot, and its part of the seal's fingerprint.
@@ -31,8 +40,8 @@ pub(crate) fn slot_image(
 /// Takes the newer of a group's two bitmaps that a superblock of this generation may mean.
 ///
 /// # Errors
-/// What is wrong with the slots, if there is no bitmap, and something else.
-pub(crate) fn recorded(
+/// The damage of the slots, if there is no bitmap and at least one slot is not blank.
+pub fn recorded(
     layout: &Layout,
     group: u64,
     generation: u64,
@@ -43,18 +52,20 @@ pub(crate) fn recorded(
         slot: Some(index),
         print: slot::print(group, slot.generation, slot.checksum),
         words: Some(slot.words),
-        suspect: other.filter(SlotError::is_damage),
+        other,
     };
     match (read(0), read(1)) {
         (Ok(one), Ok(other)) if one.generation > other.generation => Ok(found(0, one, None)),
         (Ok(_), Ok(other)) => Ok(found(1, other, None)),
         (Ok(one), Err(bad)) => Ok(found(0, one, Some(bad))),
         (Err(bad), Ok(other)) => Ok(found(1, other, Some(bad))),
+        // Slot 0 is written first. If slot 1 is blank, slot 0 was written for a checkpoint that
+        // never became valid, and the group is unused; otherwise the seal does not match.
         (Err(one), Err(other)) if other.is_blank() => Ok(Recorded {
             slot: None,
             words: None,
             print: 0,
-            suspect: Some(one).filter(SlotError::is_damage),
+            other: Some(one),
         }),
         (Err(one), Err(other)) => Err([one, other]),
     }

@@ -32,7 +32,7 @@ struct Header {
     volume: [u8; 16],
 }
 
-/// Why a slot holds no bitmap of its group.
+/// Damage of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SlotError {
     /// No bitmap of this volume was ever written there.
@@ -41,14 +41,14 @@ pub enum SlotError {
         /// The slot's block.
         block: u64,
     },
-    /// The bytes are not those that were written.
+    /// The bytes are not those written.
     #[error("block {block} has the checksum {found:#x} instead of {expected:#x}")]
     Checksum {
         /// The slot's block.
         block: u64,
-        /// What the bytes give.
+        /// The checksum of the bytes.
         expected: u64,
-        /// What the header says.
+        /// The checksum in the header.
         found: u64,
     },
     /// A bitmap that belongs elsewhere.
@@ -78,12 +78,12 @@ pub enum SlotError {
 }
 
 impl SlotError {
-    /// Can a group that was never written look like this?
+    /// Can a group that was never written have this content?
     pub(super) fn is_blank(&self) -> bool {
         matches!(self, Self::Blank { .. })
     }
 
-    /// Can it be that this was the newest valid bitmap?
+    /// May this have been the newest valid bitmap?
     pub(super) fn is_damage(&self) -> bool {
         !matches!(self, Self::Blank { .. } | Self::Unfinished { .. })
     }
@@ -97,8 +97,7 @@ pub(super) struct Slot {
     pub(super) words: Box<[u64]>,
 }
 
-/// What a bitmap adds to the superblock's fingerprint of all of them: another value for another
-/// group, generation or content.
+/// A bitmap's part of the superblock's fingerprint: differs by group, generation and content.
 pub(super) fn print(group: u64, generation: u64, checksum: u64) -> u64 {
     // Not a checksum: those are linear, and two groups that lost the same change would cancel out.
     [group, generation, checksum]
@@ -148,7 +147,7 @@ pub(super) fn encode(
     (block, sum)
 }
 
-/// Reads one slot of a group; bitmaps younger than `generation` were never finished.
+/// Reads one slot of a group; bitmaps newer than `generation` were never completed.
 pub(super) fn decode(
     layout: &Layout,
     group: u64,
@@ -186,7 +185,7 @@ pub(super) fn decode(
     if header.group.get() != group {
         return refuse("the bitmap is of another group");
     }
-    // The group may have grown since: what it had not then is free.
+    // The group may have grown since: its new blocks are free.
     let (then, now) = (header.blocks.get(), layout.group(group).length as u32);
     if then > now || header.reserved.get() != 0 {
         return refuse("the bitmap is of a larger group");

@@ -11,13 +11,13 @@ const SEGMENTS: usize = 18;
 /// Classes of runs: class `c` of 1 and more has runs of `2^(c-1)` blocks and more.
 const CLASSES: usize = 16;
 
-/// All groups, each under its own lock, and which of them may have long runs.
+/// All groups, each under its own lock, and hints which of them have long runs.
 ///
-/// The table only grows, and what is in it stays where it is: looking a group up takes no lock.
+/// The table only grows, and its entries never move: a lookup takes no lock.
 ///
-/// *Invariant.* While a group is unlocked, its bits say that it may have every class of run that
-/// it has. A group without a free block has no bit set, so no search meets it (full groups that
-/// stayed on the lists of searches were a fault of older allocators).
+/// *Invariant.* While a group is unlocked, its bits include every class of run that it has. A group
+/// without free blocks has no bit set, so no search visits it. (Older allocators kept full groups
+/// on their search lists.)
 #[derive(Debug)]
 pub(super) struct Table {
     segments: [OnceLock<Segment>; SEGMENTS],
@@ -27,7 +27,7 @@ pub(super) struct Table {
 #[derive(Debug)]
 struct Segment {
     groups: Box<[Padded<Mutex<State>>]>,
-    /// For each class one bit per group: may it have a run of this class?
+    /// For each class one bit per group: may the group have a run of this class?
     fits: [Box<[AtomicU64]>; CLASSES],
 }
 
@@ -71,7 +71,7 @@ impl Table {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Adds the group behind the last one. One thread at a time, or none gets a group.
+    /// Adds a group. One thread at a time, or no group is added.
     pub(super) fn push(&self, layout: &Layout, mut state: State) {
         let group = self.count.load(Ordering::Relaxed);
         let (index, place) = segment_of(group);
@@ -93,7 +93,7 @@ impl Table {
         self.group(group).lock()
     }
 
-    /// The group's lock, if nobody has it.
+    /// The group's lock, unless another thread holds it.
     pub(super) fn try_lock(&self, group: u64) -> Option<MutexGuard<'_, State>> {
         crate::primitive::try_lock(self.group(group))
     }
@@ -107,13 +107,13 @@ impl Table {
         self.segments[index].get().expect("a group that was pushed")
     }
 
-    /// Says that this group, locked, may have runs up to this class.
+    /// Sets the hint of a locked group: it may have runs up to this class.
     pub(super) fn set_class(&self, group: u64, state: &mut State, class: u8) {
         let (index, place) = segment_of(group);
         let segment = self.segment(index);
         let (old, new) = (usize::from(state.class), usize::from(class));
         let bit = 1 << (place % 64);
-        // Relaxed: hints. Whoever follows one locks the group, and looks.
+        // Relaxed: hints. A search that follows one locks the group and looks.
         for fits in &segment.fits[(old + 1).min(CLASSES)..(new + 1).max(old + 1).min(CLASSES)] {
             fits[place / 64].fetch_or(bit, Ordering::Relaxed);
         }
@@ -123,8 +123,7 @@ impl Table {
         state.class = class;
     }
 
-    /// The first group from `from` on (not from the start again) that may have a run of a class: none where no group
-    /// can.
+    /// The first group from `from` on that may have a run of a class; does not wrap.
     pub(super) fn next_fit(&self, from: u64, class: u8) -> Option<u64> {
         let count = self.count();
         let (mut index, mut place) = segment_of(from);
@@ -150,7 +149,7 @@ impl Table {
         None
     }
 
-    /// Is the group offered to those who look for runs of this class?
+    /// Does the hint offer this group to searches for this class?
     #[cfg(test)]
     pub(super) fn is_offered(&self, group: u64, class: u8) -> bool {
         self.next_fit(group, class) == Some(group)

@@ -146,43 +146,31 @@ fn nobody_is_told_full_while_something_is_on_its_way_back() {
 fn what_is_left_of_a_promise_goes_back_when_it_is_dropped() {
     let space = Space::format(tiny(2, 64)).expect("a layout");
     let total = space.report().free;
-    let mut promise = space.reserve(total).expect("all of it");
+    let mut reservation = space.reserve(total).expect("all of it");
     assert!(matches!(space.reserve(1), Err(Error::Full { .. })));
     assert!(space.allocate(&Request::data(1)).is_err());
-    let part = promise.split(30);
-    let placed = space.allocate_promised(&mut promise, &Request::data(8));
+    let part = reservation.split(30);
+    let placed = space.allocate_reserved(&mut reservation, &Request::data(8));
     assert_eq!(placed.expect("promised").length, 8);
     assert_eq!(space.report().reserved, total - 8);
     drop(part);
-    assert_eq!(promise.blocks(), total - 38);
-    drop(promise);
+    assert_eq!(reservation.blocks(), total - 38);
+    drop(reservation);
     assert_eq!(space.report().reserved, 0);
     assert_eq!(space.reserve(total - 8).map(drop), Ok(()));
 }
 
 #[test]
-fn a_promise_is_kept_to_the_last_block() {
-    let space = Space::format(tiny(3, 64)).expect("a layout");
-    let mut promise = space.reserve(space.report().free).expect("all of it");
-    let mut placed = 0;
-    while promise.blocks() > 0 {
-        let extent = space.allocate_promised(&mut promise, &Request::data(7));
-        placed += extent.expect("promised").length;
-    }
-    assert_eq!(placed, 3 * 62);
-}
-
-#[test]
 fn what_is_set_aside_for_nodes_is_not_given_to_data() {
     let space = Space::format(tiny(2, 64)).expect("a layout");
-    assert_eq!(space.set_spare(12), 12);
+    assert_eq!(space.set_node_reserve(12), 12);
     let placed = fill(&space);
     assert_eq!(space.report().free, 12);
     let node = space.allocate(&Request::node(4)).expect("set aside");
-    assert_eq!(space.report().spare, 8);
+    assert_eq!(space.report().node_reserve, 8);
     // What returns fills it up first.
     space.give_back(placed[0].split(6).0).expect("placed");
-    assert_eq!((space.report().spare, space.report().free), (12, 14));
+    assert_eq!((space.report().node_reserve, space.report().free), (12, 14));
     space.give_back(node).expect("a node");
     assert_eq!(data(&space, 9).length, 6);
 }
@@ -226,43 +214,4 @@ fn inconsistencies_are_errors_and_change_nothing() {
     assert!(matches!(space.mark_used(extent), Err(Error::Used { .. })));
     assert_eq!(space.report().free, free);
     assert_eq!(space.report().unrecorded, 0);
-}
-
-#[test]
-fn many_threads_get_different_blocks() {
-    let space = Space::format(tiny(40, 256)).expect("a layout");
-    let total = space.report().free;
-    let taken: Vec<Extent> = std::thread::scope(|scope| {
-        let one = |seed: u64| {
-            let space = &space;
-            move || {
-                let mut mine = Vec::new();
-                for step in 0..2000 {
-                    let wanted = (seed * 7 + step * 13) % 9 + 1;
-                    match space.allocate(&Request::data(wanted)) {
-                        Ok(extent) => mine.push(extent),
-                        Err(_) => break,
-                    }
-                    if step % 3 == 0 {
-                        let back = mine.swap_remove((step as usize * 31) % mine.len());
-                        space.give_back(back).expect("placed");
-                    }
-                }
-                mine
-            }
-        };
-        let threads: Vec<_> = (0..4).map(|seed| scope.spawn(one(seed))).collect();
-        let joined = threads
-            .into_iter()
-            .map(|thread| thread.join().expect("no panic"));
-        joined.flatten().collect()
-    });
-    let mut sorted = taken.clone();
-    sorted.sort();
-    for pair in sorted.windows(2) {
-        assert!(pair[0].end() <= pair[1].start, "{pair:?}");
-    }
-    let used: u64 = taken.iter().map(|extent| extent.length).sum();
-    assert_eq!(space.report().free, total - used);
-    assert_eq!(space.ledger.balance().0, total - used);
 }

@@ -2,12 +2,12 @@ use super::group::Range;
 use super::{Extent, Space};
 
 impl Space {
-    /// Hands runs of free blocks to `discard`, group by group: what lies within `within` and is no
-    /// shorter than `least`, each at most a group long. Nobody else gets those blocks meanwhile;
-    /// so never more at once than is promised to nobody. Gives how many blocks were handed out.
+    /// Calls `discard` with runs of free blocks, group by group: those within `within` that are no
+    /// shorter than `least`, each at most a group long. The blocks are taken meanwhile, and never
+    /// more at once than are unreserved. Returns how many blocks were discarded.
     ///
     /// # Errors
-    /// The first of `discard`'s: nothing more is handed out then.
+    /// The first of `discard`'s; ends the trim.
     pub fn trim<E>(
         &self,
         within: Extent,
@@ -18,7 +18,7 @@ impl Space {
         let mut trimmed = 0;
         for group in 0..self.table().count() {
             let mut at = 0;
-            while let Some((range, extent)) = self.claim(group, at, within, least) {
+            while let Some((range, extent)) = self.take_run(group, at, within, least) {
                 at = range.to;
                 let discarded = discard(extent);
                 let mut state = self.table().lock(group);
@@ -32,8 +32,8 @@ impl Space {
         Ok(trimmed)
     }
 
-    /// Takes the next free run of a group from `at` on, so that nobody places anything there.
-    fn claim(&self, group: u64, at: u32, within: Extent, least: u64) -> Option<(Range, Extent)> {
+    /// Takes the next free run of a group from `at` on, so that nothing is placed there.
+    fn take_run(&self, group: u64, at: u32, within: Extent, least: u64) -> Option<(Range, Extent)> {
         let mut state = self.table().lock(group);
         let start = state.extent().start;
         let clip = |block: u64| block.clamp(within.start, within.end());
@@ -43,7 +43,7 @@ impl Space {
             Extent::new(from, clip(start + u64::from(to)).saturating_sub(from))
         });
         let free = clipped.into_iter().find(|run| run.length >= least)?;
-        let given = self.ledger().take_to_discard(least, free.length)?;
+        let given = self.counter().take_to_discard(least, free.length)?;
         let extent = Extent::new(free.start, given);
         let from = (extent.start - start) as u32;
         let range = Range {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn nobody_gets_a_block_while_it_is_discarded_and_no_promise_is_broken() {
         let space = Space::format(tiny(1, 64)).expect("a layout");
-        let promise = space.reserve(40).expect("room");
+        let reservation = space.reserve(40).expect("room");
         let mut lengths = Vec::new();
         let total = space.trim(Extent::new(0, u64::MAX), 1, |run| {
             lengths.push(run.length);
@@ -107,7 +107,7 @@ mod tests {
         });
         assert_eq!(total, Ok(62));
         assert_eq!(lengths, [22, 22, 18]);
-        drop(promise);
+        drop(reservation);
         assert_eq!(space.reserve(62).map(drop), Ok(()));
     }
 

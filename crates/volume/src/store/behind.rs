@@ -1,13 +1,14 @@
-//! The contract with the core: how a volume is changed, behind the memory of the core.
+//! The write half of the core's store contract.
 
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 
 use holdfast_core::store::{
     Behind, Change, Grant, Intent, Lsn, PageOf, SharedPages, Space as Freed,
 };
-use holdfast_types::{Errno, Ino, Result};
+use holdfast_types::{Errno, FileType, Ino, Result};
 
-use super::high_water::{NUMBERS_END, Verdict};
+use super::high_water::NUMBERS_END;
 use super::{Inner, VolumeStore};
 use crate::journal::Record;
 use crate::space::FileRequest;
@@ -17,7 +18,7 @@ use crate::store::apply::transaction::{Applier, is_of_content};
 use crate::store::commit::extent_of;
 use crate::store::file::extent_map::Run;
 use crate::store::memtable::layers::Layers;
-use crate::store::memtable::{Growth, SUBVOLUME};
+use crate::store::memtable::{SUBVOLUME, TreeCost};
 use crate::{Error, tree};
 
 impl Behind for VolumeStore {
@@ -28,7 +29,7 @@ impl Behind for VolumeStore {
             self.keep_up()?;
         }
         if intent.allocated > 0 {
-            // They get places in the midst of the batch.
+            // The batch itself allocates these.
             self.inner.space.ready().map_err(Error::from)?;
         }
         Ok(self.inner.reserve(intent)?)
@@ -44,22 +45,15 @@ impl Behind for VolumeStore {
     }
 
     fn release(&self, _space: Freed) {
-        // Space comes back with the changes that free it.
+        // The changes that free space give it back.
     }
 
     fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Lsn> {
-        if batch.iter().any(is_of_content) {
-            self.look_at_waiting()?;
-        }
-        let growth = Growth::of(without_last_attributes(batch).1);
-        self.admit_created(batch)?;
-        self.use_held(held, growth, |pages| {
-            self.inner.apply(batch, None, growth, pages)
-        })
+        self.apply_with(held, batch, None)
     }
 
     fn last_ino(&self) -> Result<Ino> {
-        Ok(Ino(self.inner.met.get()))
+        Ok(Ino(self.inner.max_ino.load(Ordering::Relaxed)))
     }
 }
 
@@ -70,42 +64,42 @@ impl SharedPages for VolumeStore {
         batch: &[Change<'_>],
         page: &PageOf<'_>,
     ) -> Result<Lsn> {
-        self.look_at_waiting()?;
-        let growth = Growth::of(batch);
-        self.use_held(held, growth, |pages| {
-            self.inner.apply(batch, Some(page), growth, pages)
-        })
+        self.apply_with(held, batch, Some(page))
     }
 }
 
 impl VolumeStore {
-    /// Makes a batch, which changes so much, out of what was kept for it: of that nothing lacks.
-    fn use_held(
+    /// Applies a batch with its reservation `held`, which is large enough (asserted).
+    fn apply_with(
         &self,
         held: &mut Grant,
-        growth: Growth,
-        make: impl FnOnce(u64) -> crate::Result<Lsn>,
+        batch: &[Change<'_>],
+        kept: Option<&PageOf<'_>>,
     ) -> Result<Lsn> {
+        if batch.iter().any(is_of_content) {
+            self.look_at_waiting()?;
+        }
+        let tree_cost = TreeCost::of(without_last_attributes(batch).1);
+        self.admit_created(batch)?;
         let inner = &self.inner;
-        inner.cover(held, growth)?;
+        inner.cover(held, tree_cost)?;
         let held = std::mem::take(held);
-        let applied = make(held.pages);
+        let applied = inner.apply(batch, kept, tree_cost, held.pages);
         inner.used(held);
         debug_assert!(
-            // A device may say that it has no room, whatever was asked for.
+            // A device may report ENOSPC at any time.
             !matches!(
                 &applied,
                 Err(error) if error.errno() == Errno::ENOSPC
                     && !matches!(error, Error::Device(_) | Error::Tree(tree::Error::Device { .. }))
             ),
-            "{applied:?}: {held:?} was kept for {growth:?}"
+            "{applied:?}: {held:?} was kept for {tree_cost:?}"
         );
         Ok(applied?)
     }
-}
 
-impl VolumeStore {
-    /// Sees to it that the new inodes of a batch may be shown: mostly by a look. Called before the batch passes the gate.
+    /// Makes sure that `high_water` allows the new inodes of a batch. Called before the batch
+    /// passes the barrier.
     #[inline]
     fn admit_created(&self, batch: &[Change<'_>]) -> crate::Result<()> {
         for change in batch {
@@ -118,74 +112,65 @@ impl VolumeStore {
         Ok(())
     }
 
-    /// Waits for a commit only if the numbers of the durable mark are used up.
+    /// Waits for a commit only if `ino` is above the durable mark.
     #[cold]
     fn raise_for(&self, ino: Ino) -> crate::Result<()> {
         let inner = &self.inner;
         if ino.0 >= NUMBERS_END {
             return Err(Error::Damaged(format!("{ino} is no number of an inode")));
         }
-        loop {
-            inner.running()?;
-            match inner.high_water.judge(ino, inner.journal.durable()) {
-                Verdict::Allowed => return Ok(()),
-                Verdict::AllowedForNow => {
-                    if inner.high_water.early {
-                        self.worker.ask_to_commit();
-                    }
-                    return Ok(());
-                }
-                Verdict::Not => inner.make_durable(None)?,
-            }
+        while !inner.high_water.judge(ino, inner.journal.durable()) {
+            inner.make_durable(None)?;
         }
+        Ok(())
     }
 }
 
 impl Inner {
-    /// Makes one operation's changes, in memory and in the journal. `kept`: pages that hold what it
-    /// writes. `promised`: blocks for those that have none.
+    /// Applies one operation's changes, in memory and in the journal. `kept`: cached pages that
+    /// already hold what is written. `reserved`: blocks reserved for pages without extents.
     pub(super) fn apply(
         &self,
         batch: &[Change<'_>],
         kept: Option<&PageOf<'_>>,
-        growth: Growth,
-        promised: u64,
+        tree_cost: TreeCost,
+        reserved: u64,
     ) -> crate::Result<Lsn> {
-        let promise = Cell::new(promised);
+        let unused = Cell::new(reserved);
         let made = self.make("a change", |layers, prefetched| {
-            self.apply_in(layers, batch, kept, growth, &promise, prefetched)
+            self.apply_in(layers, batch, kept, tree_cost, &unused, prefetched)
         });
-        // What nothing waits for goes back.
-        self.space.unpromise(promise.take());
+        // The unused part of the reservation.
+        self.space.unreserve(unused.take());
         made
     }
 
-    /// As [`apply`](Self::apply), behind the gate.
+    /// As [`apply`](Self::apply), inside the barrier.
     fn apply_in(
         &self,
         layers: &Layers,
         batch: &[Change<'_>],
         kept: Option<&PageOf<'_>>,
-        growth: Growth,
-        promise: &Cell<u64>,
+        tree_cost: TreeCost,
+        unused: &Cell<u64>,
         prefetched: &Prefetched<'_>,
     ) -> crate::Result<Lsn> {
         let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
-            let extent = if promise.get() > 0 {
-                self.promises.place_from(promise, |reservation| {
-                    self.ahead.place(ino, request, Some(reservation))
+            let extent = if unused.get() > 0 {
+                self.page_reservations.place_from(unused, |reservation| {
+                    self.preallocations.place(ino, request, Some(reservation))
                 })?
             } else {
-                // Pages that waited here and do so no longer leave what they were promised.
+                // Overwritten dirty pages leave their reservations unused.
                 let more = self.space.reserve(request.length);
-                let mut more = more.unwrap_or_else(|_| self.promises.draw(request.length));
-                let placed = self.ahead.place(ino, request, Some(&mut more));
-                self.promises.add(more.into_blocks());
+                let mut more = more.unwrap_or_else(|_| self.page_reservations.draw(request.length));
+                let placed = self.preallocations.place(ino, request, Some(&mut more));
+                self.page_reservations.add(more.into_blocks());
                 placed?
             };
             #[cfg(test)]
-            self.ledger.placed(extent.length);
+            self.recorder.placed(extent.length);
             Ok(Run {
                 extent,
                 birth: self.next_generation(),
@@ -200,41 +185,36 @@ impl Inner {
             cut: Vec::new(),
             freed: Vec::new(),
             inodes: 0,
-            ends: last.map(|inode| (inode.ino, inode.kind)),
+            not_a_file: last
+                .filter(|inode| inode.kind != FileType::Regular)
+                .map(|inode| inode.ino),
         };
-        let lsn = if batch.iter().any(is_of_content) {
-            let records = applier.make(batch)?;
-            layers.active.count(growth);
-            // What has no place now waits for one.
-            self.promises.add(promise.take());
-            let lsn = match records.is_empty() {
-                true => self.journal.before_next_cut(),
-                false => self.journal.append_records(SUBVOLUME, &records)?,
-            };
-            for record in &records {
-                if let Record::Map(map) = record {
-                    self.space.record(extent_of(map), lsn.0)?;
-                }
+        let records = applier.make(batch)?;
+        layers.active.count(tree_cost);
+        // Dirty pages without extents keep their reservation until a commit.
+        self.page_reservations.add(unused.take());
+        let lsn = match records.is_empty() {
+            true => self.journal.before_next_cut(),
+            false => self.journal.append_records(SUBVOLUME, &records)?,
+        };
+        for record in &records {
+            if let Record::Map(map) = record {
+                self.space.record(extent_of(map), lsn.0)?;
             }
-            lsn
-        } else {
-            // It is journalled as it came.
-            applier.make_others(batch)?;
-            layers.active.count(growth);
-            self.journal.append(SUBVOLUME, batch)?
-        };
+        }
         for (ino, block) in &applier.cut {
-            self.ahead.cut(*ino, *block);
+            self.preallocations.cut(*ino, *block);
         }
         for run in &applier.freed {
             self.space.free_data(run.extent, lsn.0)?;
         }
         for change in batch {
             if let Change::Free { ino } = change {
-                self.ahead.forget(*ino);
+                self.preallocations.forget(*ino);
             }
+            // Relaxed: a commit, which needs the exact value, has closed the barrier.
             if let Change::Create { inode, .. } = change {
-                self.met.met(inode.ino);
+                self.max_ino.fetch_max(inode.ino.0, Ordering::Relaxed);
             }
         }
         if applier.inodes != 0 {

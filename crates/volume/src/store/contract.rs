@@ -1,4 +1,4 @@
-//! The contract with the core: how a volume is read, and what it can do beyond that.
+//! The read half of the core's store contract.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ impl Store for VolumeStore {
     fn space(&self) -> Result<SpaceReport> {
         self.inner.look_at_host_in_time();
         let report = self.inner.space.report();
-        let kept = report.spare + report.withheld;
+        let kept = report.node_reserve + report.withheld;
         let free = report.available() + kept;
         Ok(SpaceReport {
             pages: Some(report.total),

@@ -1,4 +1,4 @@
-//! Why a store failed, and the callback that is told when it does.
+//! The reason of a failure, and its callback.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -7,32 +7,31 @@ use parking_lot::Mutex;
 
 type Notify = Box<dyn FnOnce(&str) + Send>;
 
-/// The reason of a failure, which is kept, and the callback for it, which is called once.
+/// The first reason of a failure, and a callback that is called once.
 #[derive(Default)]
-pub(super) struct Alarm {
+pub(super) struct ErrorCallback {
     reason: OnceLock<String>,
     notify: Mutex<Option<Notify>>,
 }
 
-impl Alarm {
-    /// The store failed for this reason; a later one changes nothing.
-    pub(super) fn ring(&self, reason: &str) {
+impl ErrorCallback {
+    /// Records the reason of a failure; only the first one counts.
+    pub(super) fn report(&self, reason: &str) {
         if self.reason.set(reason.to_owned()).is_ok() {
             self.notify();
         }
     }
 
-    /// Calls this with the reason when the store fails, at once if it has.
+    /// Sets the callback; called at once if the store has failed.
     pub(super) fn set(&self, notify: Notify) {
         *self.notify.lock() = Some(notify);
-        // Of a failure just before either thread takes the callback: the reason is written before the lock is taken there,
-        // and read behind the lock here.
+        // Pairs with `report`: it sets `reason` before it locks `notify`, and this reads `reason`
+        // after that lock. So a failure meanwhile is seen by one of them.
         if self.reason.get().is_some() {
             self.notify();
         }
     }
 
-    /// Why the store failed, if it has.
     pub(super) fn reason(&self) -> Option<&str> {
         self.reason.get().map(String::as_str)
     }
@@ -45,9 +44,9 @@ impl Alarm {
     }
 }
 
-impl fmt::Debug for Alarm {
+impl fmt::Debug for ErrorCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Alarm")
+        f.debug_struct("ErrorCallback")
             .field("reason", &self.reason)
             .finish_non_exhaustive()
     }
@@ -61,17 +60,17 @@ mod tests {
     #[test]
     fn the_first_reason_is_told_once_whether_it_comes_before_or_behind() {
         for before in [false, true] {
-            let (error_callback, (sender, told)) = (Alarm::default(), mpsc::channel());
+            let (error_callback, (sender, reasons)) = (ErrorCallback::default(), mpsc::channel());
             let notify = Box::new(move |reason: &str| sender.send(reason.to_owned()).unwrap());
             if before {
-                error_callback.ring("full");
+                error_callback.report("full");
                 error_callback.set(notify);
             } else {
                 error_callback.set(notify);
-                error_callback.ring("full");
+                error_callback.report("full");
             }
-            error_callback.ring("broken");
-            assert_eq!(told.iter().collect::<Vec<_>>(), ["full"]);
+            error_callback.report("broken");
+            assert_eq!(reasons.iter().collect::<Vec<_>>(), ["full"]);
         }
     }
 }

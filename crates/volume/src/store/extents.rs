@@ -1,4 +1,4 @@
-//! Where the blocks of a file lie, for those who ask (as FIEMAP does of the kernel's file systems).
+//! The extents of a file, as FIEMAP reports them.
 
 use holdfast_types::Ino;
 
@@ -8,23 +8,23 @@ use crate::space::Extent;
 use crate::store::file::content::Content;
 use crate::store::file::extent_map::Run;
 
-/// Consecutive blocks of a file that lie consecutively on the volume.
+/// Consecutive blocks of a file at consecutive blocks of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileExtent {
-    /// The first block, in blocks of the file.
+    /// First block, in the file.
     pub logical: u64,
-    /// Where they lie.
+    /// Their place on the volume.
     pub extent: Extent,
-    /// Taken, but never written: they read as zeros.
+    /// Allocated but never written: reads as zeros.
     pub unwritten: bool,
 }
 
 impl VolumeStore {
-    /// The extents of a file, in its order. What was written and not committed has no place yet;
-    /// few bytes never have one.
+    /// The extents of a file, in file order. Dirty pages have none before a commit; inline files
+    /// never have any.
     ///
     /// # Errors
-    /// Those of the device, and of what was found damaged.
+    /// Those of the device, and of what is damaged.
     pub fn extents(&self, ino: Ino) -> Result<Vec<FileExtent>> {
         let extents = |content: &Content| {
             let runs = content.mapping().into_iter().flat_map(|runs| runs.iter());

@@ -1,4 +1,4 @@
-//! Making an empty volume.
+//! Formatting a volume.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -14,41 +14,41 @@ use crate::space::{BUNDLE_MAX, GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, SLOT_BLOCKS, 
 use crate::superblock::{Features, Label, Roots, SLOTS, Superblock};
 use crate::{BLOCK, Error, Result};
 
-/// Blocks before the journal: superblocks, and room for more.
+/// Blocks before the journal: the superblocks, and space reserved for others.
 const HEAD_BLOCKS: u64 = 16;
-/// The journal is this part of a volume, within the bounds that follow.
+/// The journal's part of a volume, within the bounds below.
 const JOURNAL_PART: u64 = 64;
 /// Fewest blocks of a journal: 512 KiB.
 const JOURNAL_MIN: u64 = 128;
 /// Most blocks of a journal, unless asked for: 128 MiB.
 const JOURNAL_MAX: u64 = 32_768;
-/// Blocks that the first transactions write, with room to spare.
+/// Blocks that the first transactions write, generously.
 const FIRST_BLOCKS: u64 = 64;
 /// Fewest blocks of a volume: 2 MiB.
 pub const BLOCKS_MIN: u64 = 512;
 
-/// How a volume is to be made.
+/// How to format a volume.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FormatOptions {
-    /// Its name.
+    /// The volume's name.
     pub label: Label,
-    /// Bytes of its journal; chosen by the size of the volume if absent.
+    /// Bytes of the journal; by the size of the volume if absent.
     pub journal: Option<u64>,
-    /// Blocks of a group; as many as can be if absent.
+    /// Blocks of a group; the maximum if absent.
     pub group_blocks: Option<u64>,
-    /// How many groups there are, about and at most, if the blocks of one are not given; as few as can
-    /// be if absent.
+    /// The number of groups, approximately and at most, if `group_blocks` is absent; the minimum if
+    /// both are.
     pub groups: Option<u64>,
-    /// Of how many groups the bitmaps lie together, so that files lie in a row across these groups; as many as is useful
-    /// if absent.
+    /// Groups of a flex group: their bitmaps are adjacent, so that extents can cross these groups;
+    /// by the size of the volume if absent.
     pub bundle: Option<u64>,
-    /// What its identity and its secrets follow from, so that a test can make the same volume
-    /// again; random if absent, as they must be for everybody else.
+    /// The source of UUID and secrets, for reproducible volumes in tests; random if absent, as it
+    /// must be otherwise.
     pub seed: Option<u64>,
 }
 
 impl FormatOptions {
-    /// A number that nobody else has: the `nth` of this volume.
+    /// The `nth` UUID of this volume.
     fn unique(&self, nth: u64) -> Uuid {
         match self.seed {
             Some(seed) => Uuid::from_u64_pair(seed.wrapping_add(1).wrapping_mul(SPREAD), nth),
@@ -60,16 +60,16 @@ impl FormatOptions {
 /// An odd number with its bits well mixed.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a new volume takes of the room of its host, in bytes.
+/// Space that a new volume takes on its host, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Written when it is made, from its beginning on.
+    /// Written by the format, from block 0 on.
     pub head: u64,
-    /// Written when it is opened first, or set aside then.
+    /// Written or reserved by the first open.
     pub opened: u64,
 }
 
-/// What a volume of this size takes of the room of its host at first.
+/// The space that a volume of this size takes on its host at first.
 ///
 /// # Errors
 /// [`Error::Geometry`] as [`format()`] has it.
@@ -81,15 +81,15 @@ pub fn needs(size: u64, options: &FormatOptions) -> Result<Needs> {
     })
 }
 
-/// Makes an empty volume of the whole device. Whatever was there is lost.
+/// Formats the whole device as an empty volume. All previous contents are lost.
 ///
 /// # Errors
-/// [`Error::Geometry`] if the device is too small for a volume, or the options make none of it;
+/// [`Error::Geometry`] if the device is too small, or the options contradict each other;
 /// [`Error::Device`].
 pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<()> {
     fits(device)?;
     let superblock = plan(device.size(), options)?;
-    // First of all what was there ends to be a volume.
+    // Erase the old superblocks first.
     for slot in SLOTS {
         device.write(slot * BLOCK as u64, &[0; BLOCK])?;
     }
@@ -103,7 +103,7 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
     Ok(())
 }
 
-/// The superblock of a new volume of so many bytes.
+/// The superblock of a new volume of `size` bytes.
 fn plan(size: u64, options: &FormatOptions) -> Result<Superblock> {
     let blocks = size / BLOCK as u64;
     if blocks < BLOCKS_MIN {
@@ -163,12 +163,12 @@ fn plan(size: u64, options: &FormatOptions) -> Result<Superblock> {
         orphans: None,
         shared: None,
     };
-    // Groups without a bitmap are free, and those of another volume are none.
+    // Groups without a bitmap are free; a bitmap of another volume is not valid here.
     superblock.seal = Space::format(superblock.layout())?.seal();
     Ok(superblock)
 }
 
-/// The blocks of each of so many groups.
+/// The size of each of `groups` groups.
 fn group_blocks_for(groups: u64, blocks: u64) -> Result<u64> {
     let (least, most) = (blocks.div_ceil(GROUP_BLOCKS_MAX), blocks / GROUP_BLOCKS_MIN);
     if !(least..=most).contains(&groups) {
@@ -176,12 +176,12 @@ fn group_blocks_for(groups: u64, blocks: u64) -> Result<u64> {
             "{groups} groups: a volume of this size has {least} to {most}"
         )));
     }
-    // Groups of this size may be fewer by one; never more.
+    // The last group may vanish, but there are never more.
     Ok(blocks.div_ceil(groups))
 }
 
-/// Of how many groups the bitmaps lie together: of all in a small volume, but these take a sixteenth of their group at
-/// most.
+/// Groups a flex group: all of a small volume, as long as their bitmaps take at most a sixteenth of
+/// a group.
 fn bundle_for(blocks: u64, group_blocks: u64) -> u64 {
     let groups = blocks.div_ceil(group_blocks.max(1));
     let most = (group_blocks / (16 * SLOT_BLOCKS))
@@ -191,14 +191,14 @@ fn bundle_for(blocks: u64, group_blocks: u64) -> u64 {
     1 << most.ilog2()
 }
 
-/// Clears what would tell others that there is something else: magic numbers behind the superblocks, and the
-/// copy of a partition table in the last block. The journal clears what follows.
+/// Clears other formats' signatures: magic numbers after the superblocks, and the backup partition
+/// table in the last block. The journal overwrites what follows.
 fn wipe(device: &Arc<dyn BlockDevice>, blocks: u64) -> Result<()> {
     let behind = SLOTS.len() as u64..HEAD_BLOCKS;
     for block in behind.chain([blocks - 1]) {
         let mut bytes = [0; BLOCK];
         device.read(block * BLOCK as u64, &mut bytes)?;
-        // Zeros need not be written, and stay a hole of an image file.
+        // Zeros stay holes of an image file.
         if bytes.iter().any(|byte| *byte != 0) {
             device.write(block * BLOCK as u64, &[0; BLOCK])?;
         }

@@ -1,4 +1,4 @@
-//! The owner of a volume's parts: what the rooms above it share.
+//! The parts of an open volume, shared by its modules and its threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,62 +8,60 @@ use holdfast_sync::ShardedCounter;
 use parking_lot::Mutex;
 
 use super::commit::progress::Progress;
-use super::error_callback::Alarm;
+use super::counters::Counters;
+use super::error_callback::ErrorCallback;
 use super::high_water::HighWater;
 use super::load::SnapshotReader;
 use super::load::device::Blocks;
 use super::load::metered::Metered;
-use super::max_ino_seen::MaxIno;
 use super::memtable::barrier::FreezeBarrier;
 use super::memtable::hash::NameHasher;
 use super::memtable::layers::Layers;
 use super::reservation::budget::Budget;
-use super::reservation::{Pool, Promises};
-use super::tally::Tallies;
-use super::writeback::background::Patience;
-use super::writeback::preallocation::Ahead;
+use super::reservation::{PageReservations, Pool};
+use super::writeback::preallocation::FilePreallocations;
 use crate::Result;
 use crate::journal::Journal;
 use crate::space::Space;
 use crate::superblock::Superblock;
 use crate::tree::NodeCache;
 
-/// The parts of an open volume, and what the rooms above share: what the store shares with its worker.
+/// The parts of an open volume.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(super) freeze_barrier: FreezeBarrier,
     pub(super) cache: NodeCache<Blocks>,
     pub(super) space: Arc<Space>,
-    pub(super) ahead: Ahead,
-    pub(super) promises: Promises,
-    pub(super) patience: Patience,
+    pub(super) preallocations: FilePreallocations,
+    pub(super) page_reservations: PageReservations,
     pub(super) progress: Progress,
     pub(super) budget: Budget,
     pub(super) pool: Pool,
-    /// Of all trees.
+    /// Nodes of all trees.
     pub(super) nodes: AtomicU64,
-    /// Interior nodes on the way from the root of the highest tree to a leaf.
+    /// Interior nodes between the root of the highest tree and a leaf.
     pub(super) above: AtomicU64,
     pub(super) journal: Journal,
     pub(super) hasher: NameHasher,
-    /// As it was written last.
+    /// As last written.
     pub(super) superblock: Mutex<Superblock>,
-    /// Its generation.
+    /// `superblock.generation`.
     pub(super) generation: AtomicU64,
     pub(super) checkpointing: Mutex<()>,
     pub(super) inodes: ShardedCounter,
-    pub(super) met: MaxIno,
+    /// The highest inode number ever in use.
+    pub(super) max_ino: AtomicU64,
     pub(super) high_water: HighWater,
     /// Why nothing is written any more.
     pub(super) stopped: OnceLock<String>,
-    /// What callers are told of that, if it was a failure.
+    /// The failure that callers see, if that was a failure.
     pub(super) failure: Arc<Failure>,
-    pub(super) error_callback: Alarm,
-    /// The device that all of the above read and write.
+    pub(super) error_callback: ErrorCallback,
+    /// The device below all of the above.
     pub(super) metered: Arc<Metered>,
-    pub(super) tallies: Tallies,
+    pub(super) counters: Counters,
     #[cfg(test)]
-    pub(super) ledger: super::reservation::ledger::Ledger,
+    pub(super) recorder: super::reservation::tests::recorder::Recorder,
 }
 
 impl Inner {
@@ -71,8 +69,8 @@ impl Inner {
         self.cache.source()
     }
 
-    /// Looks for something in the layers and reads the device for it, outside the gate: once more, if blocks of the trees
-    /// may have been used again meanwhile. Each time `look` begins anew.
+    /// Runs `look` over a snapshot of the layers, outside the barrier. If tree blocks may have been
+    /// reused meanwhile, `look` starts over.
     pub(super) fn read<R>(
         &self,
         mut look: impl FnMut(&SnapshotReader<'_>) -> Result<R>,
@@ -94,13 +92,13 @@ impl Inner {
         }
     }
 
-    /// The generation that the next checkpoint will have.
+    /// The generation of the next checkpoint.
     pub(super) fn next_generation(&self) -> u64 {
         // Acquire: pairs with the release below.
         self.generation.load(Ordering::Acquire) + 1
     }
 
-    /// From now on this superblock is the newest.
+    /// Makes this the newest superblock.
     pub(super) fn succeed(&self, superblock: Superblock) {
         let mut newest = self.superblock.lock();
         self.generation

@@ -1,54 +1,54 @@
-//! Looking at a volume without changing it.
+//! Statistics of an open volume, and opening one read-only.
 
 use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
 
+use super::counters::WorkCounts;
 use super::load::metered::{DeviceUse, Metered};
 use super::open::{OpenOptions, read_superblock};
-use super::tally::Tallied;
 use super::{Inner, VolumeStore};
 use crate::Result;
-use crate::check::Overlay;
+use crate::check::CowDevice;
 use crate::space::Report;
 use crate::superblock::Superblock;
 use crate::tree::CacheCounts;
 
-/// What an open volume says of itself.
+/// The state of an open volume.
 #[derive(Clone, Debug)]
 pub struct Info {
-    /// As it was written last.
+    /// As last written.
     pub superblock: Superblock,
-    /// How its blocks are used.
+    /// Use of blocks.
     pub space: Report,
-    /// Groups of blocks.
+    /// Allocation groups.
     pub groups: u64,
-    /// Inodes that there are.
+    /// Inodes in use.
     pub inodes: u64,
 }
 
-/// What an open volume has done since it was opened, and what waits.
+/// Activity of a volume since it was opened, and what is pending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// What was asked of the device.
+    /// Requests to the device.
     pub device: DeviceUse,
-    /// Commits that were flushed.
-    pub commits: Tallied,
-    /// Checkpoints: what changed was merged into the trees.
-    pub checkpoints: Tallied,
-    /// Waits of threads that change something, because too much of what was changed before waits.
-    pub writer_waits: Tallied,
-    /// Bytes of the journal that are in use.
+    /// Flushed commits.
+    pub commits: WorkCounts,
+    /// Checkpoints.
+    pub checkpoints: WorkCounts,
+    /// Waits of writers until earlier changes were written.
+    pub writer_waits: WorkCounts,
+    /// Bytes of the journal in use.
     pub journal_used: u64,
-    /// Bytes of it that can be used.
+    /// Usable bytes of the journal.
     pub journal_capacity: u64,
-    /// Pages that wait for a commit, about: threads tell what they add now and then.
+    /// Dirty pages, approximately: each thread batches its updates of this counter.
     pub pages_waiting: u64,
-    /// Nodes of trees that were found in memory, and those that were not.
+    /// Hits and misses of the node cache.
     pub nodes: CacheCounts,
 }
 
-/// The superblock that counts. Its counts are those of the last checkpoint.
+/// The valid superblock of a device. Its counts are those of the last checkpoint.
 ///
 /// # Errors
 /// [`Error::Superblock`](crate::Error::Superblock) if there is none; those of the device.
@@ -57,8 +57,8 @@ pub fn superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock> {
 }
 
 impl VolumeStore {
-    /// Opens a volume to look at it: the device is read only, and what its journal holds is replayed
-    /// in memory. Changes stay in memory too, and are gone with the store.
+    /// Opens a volume on a read-only device. Its journal is replayed in memory; changes stay in
+    /// memory and are lost with the store.
     ///
     /// # Errors
     /// As [`VolumeStore::open`].
@@ -68,19 +68,19 @@ impl VolumeStore {
             ..*options
         };
         let metered = Arc::new(Metered::new(device));
-        let overlay = Overlay::new(Arc::clone(&metered) as _);
-        Self::open_over(Arc::new(overlay), metered, &options)
+        let cow_device = CowDevice::new(Arc::clone(&metered) as _);
+        Self::open_over(Arc::new(cow_device), metered, &options)
     }
 
-    /// What it has done since it was opened, and what waits: sums over counters that threads keep for themselves.
+    /// Activity since the open: sums over per-core counters.
     #[must_use]
     pub fn activity(&self) -> Activity {
         let inner = &self.inner;
         Activity {
             device: inner.metered.so_far(),
-            commits: inner.tallies.commits.so_far(),
-            checkpoints: inner.tallies.checkpoints.so_far(),
-            writer_waits: inner.tallies.writer_waits.so_far(),
+            commits: inner.counters.commits.so_far(),
+            checkpoints: inner.counters.checkpoints.so_far(),
+            writer_waits: inner.counters.writer_waits.so_far(),
             journal_used: inner.journal.used(),
             journal_capacity: inner.journal.capacity(),
             pages_waiting: inner.freeze_barrier.pass().active.dirty(),
@@ -88,21 +88,20 @@ impl VolumeStore {
         }
     }
 
-    /// What it says of itself at this moment.
+    /// The volume's present state.
     #[must_use]
     pub fn info(&self) -> Info {
         self.inner.info()
     }
 
-    /// Why nothing is written any more; `None` as long as the volume has not failed. To go on, it has to be opened
-    /// again.
+    /// Why the volume failed, if it has. To continue it must be opened again.
     #[must_use]
     pub fn failure_reason(&self) -> Option<&str> {
         self.inner.error_callback.reason()
     }
 
-    /// Has `notify` called with the reason when the volume fails, at once if it has. The thread that calls it may hold the
-    /// store's locks: it must not wait, nor come back to the store.
+    /// Calls `notify` with the reason when the volume fails, at once if it has. The calling thread
+    /// may hold the store's locks: `notify` must neither wait nor call the store.
     pub fn notify_failure(&self, notify: impl FnOnce(&str) + Send + 'static) {
         self.inner.error_callback.set(Box::new(notify));
     }
@@ -124,12 +123,12 @@ impl Inner {
 mod tests {
     use super::*;
     use crate::BLOCK;
-    use crate::store::{FormatOptions, Transfers, format};
+    use crate::store::{FormatOptions, WorkCounts, format};
     use holdfast_core::{FileSystem, Options};
     use holdfast_device::MemoryDevice;
     use holdfast_types::{Caller, OpenFlags};
 
-    /// Bytes of a write.
+    /// Bytes per write.
     const RUN: usize = 64 * BLOCK;
 
     #[test]
@@ -151,7 +150,7 @@ mod tests {
             let at = (run * RUN) as u64;
             fs.write(&caller, &file, at, &[1; RUN]).unwrap();
         }
-        // The volume's thread may have begun with them.
+        // The volume's thread may have begun to write them.
         let changed = store.activity();
         let most = 32 * RUN as u64 / BLOCK as u64;
         assert!(changed.pages_waiting <= most, "{changed:?}");
@@ -177,6 +176,6 @@ mod tests {
             looked.activity().device.reads,
             looked.activity().device.writes,
         );
-        assert!(reads.bytes > 0 && writes == Transfers::default());
+        assert!(reads.bytes > 0 && writes == WorkCounts::default());
     }
 }

@@ -9,13 +9,12 @@ use holdfast_sync::ShardedCounter;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
-use super::error_callback::Alarm;
+use super::counters::Counters;
+use super::error_callback::ErrorCallback;
 use super::format::BLOCKS_MIN;
 use super::high_water::HighWater;
-use super::max_ino_seen::MaxIno;
-use super::reservation::{Pool, Promises};
+use super::reservation::{PageReservations, Pool};
 use super::survey::Survey;
-use super::tally::Tallies;
 use super::{Inner, Promptness, VolumeStore};
 use crate::journal::Journal;
 use crate::space::{self, Layout, Loader, Space};
@@ -27,39 +26,39 @@ use crate::store::memtable::barrier::FreezeBarrier;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Layers, Roots};
 use crate::store::reservation::budget::{self, Budget};
-use crate::store::writeback::background::Patience;
-use crate::store::writeback::preallocation::Ahead;
+use crate::store::writeback::preallocation::FilePreallocations;
 use crate::superblock::{SLOTS, SlotError, Superblock};
 use crate::tree::{NodeCache, Root};
 use crate::{BLOCK, Error, Result};
 
-/// Bitmaps read at once.
+/// Bitmaps per read batch.
 const BITMAPS: usize = 256;
-/// Reads of bitmaps at most before the first request to a volume is answered. With more they come later.
+/// Up to so many reads of bitmaps are done before the open returns; with more they come later.
 const AT_ONCE: u64 = 2;
 
-/// How a volume is opened.
+/// How to open a volume.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// Bytes of tree nodes that are kept in memory.
+    /// Bytes of tree nodes kept in memory.
     pub cache: usize,
-    /// Changes are committed after so long, at most; never by itself if absent. On a device that says
-    /// [which cache](BlockDevice::cache_identity) holds what was not flushed, they are written within a second, so that a
-    /// process that is killed loses no more.
+    /// Changes are committed within this time; if absent, only on request. On a device that says
+    /// [which cache](BlockDevice::cache_identity) holds unflushed writes, they are also written
+    /// within a second, so that a killed process loses no more.
     pub commit_every: Option<Duration>,
-    /// Inode numbers that a crash may leave out, at least: so many can be dealt before the journal has to say more.
-    pub numbers_ahead: u64,
-    /// Bytes of changes that a replay of the journal keeps in memory: what is more is brought into the trees. If absent, the part
-    /// that such changes have of the memory of the process.
+    /// Inode numbers that a crash may skip, at least: so many can be allocated before the journal
+    /// needs another mark.
+    pub numbers_reserved: u64,
+    /// Bytes of changes that a replay keeps in memory before it checkpoints. If absent, the share
+    /// of changes in the process's memory budget.
     pub changes: Option<u64>,
 }
 
 impl OpenOptions {
-    /// The usual ones.
+    /// The defaults.
     pub const DEFAULT: Self = Self {
         cache: 64 << 20,
         commit_every: Some(Duration::from_secs(5)),
-        numbers_ahead: 65_536,
+        numbers_reserved: 65_536,
         changes: None,
     };
 }
@@ -70,25 +69,19 @@ impl Default for OpenOptions {
     }
 }
 
-impl OpenOptions {
-    /// The first mark of the numbers of inodes.
-    fn high_water(&self, last: Ino) -> HighWater {
-        HighWater::above(last, self.numbers_ahead, self.commit_every.is_some())
-    }
-}
-
 impl VolumeStore {
-    /// Opens the volume on a device, and brings it to where the last commit left it.
+    /// Opens the volume on a device, in the state of the last commit.
     ///
     /// # Errors
-    /// [`Error::NoVolume`], [`Error::Superblock`] if there is none; [`Error::CutShort`]; errors of the device, and of what was
-    /// found damaged.
+    /// [`Error::NoVolume`] or [`Error::Superblock`] if there is none; [`Error::CutShort`];
+    /// [`Error::ReadOnlyFeatures`]; errors of the device, and of what is damaged.
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self> {
+        may_change(&device)?;
         let metered = Arc::new(Metered::new(device));
         Self::open_over(Arc::clone(&metered) as _, metered, options)
     }
 
-    /// As [`open`](Self::open), on this device, which has the one that is `metered` below it or is that one.
+    /// As [`open`](Self::open), on `device`, which is `metered` or lies above it.
     pub(super) fn open_over(
         device: Arc<dyn BlockDevice>,
         metered: Arc<Metered>,
@@ -112,7 +105,8 @@ impl VolumeStore {
         let journal = journal.finish()?;
         if journal.owes_mark() {
             survey.redo.write(cache.source(), &superblock.layout())?;
-            // What was only written counts from now on, or never: blocks that it freed may be used again, and those it took.
+            // This decides what a written, unflushed commit counts for: its freed blocks may be
+            // reused from now on.
             journal.commit_now(&())?;
         }
         let last_ino = Ino(superblock.last_ino.max(survey.last_ino));
@@ -121,12 +115,11 @@ impl VolumeStore {
         let inner = Arc::new(Inner {
             freeze_barrier: FreezeBarrier::new(&layers),
             cache,
-            promises: Promises::new(&space)?,
+            page_reservations: PageReservations::new(&space)?,
             pool: Pool::default(),
-            ahead: Ahead::new(&space),
+            preallocations: FilePreallocations::new(&space),
             nodes: AtomicU64::new(0),
             above: AtomicU64::new(0),
-            patience: Patience::default(),
             progress: Progress::default(),
             budget: Budget::new(),
             space,
@@ -136,15 +129,15 @@ impl VolumeStore {
             superblock: Mutex::new(superblock),
             checkpointing: Mutex::new(()),
             inodes: counted,
-            met: MaxIno::starting_at(last_ino),
-            high_water: options.high_water(last_ino),
+            max_ino: AtomicU64::new(last_ino.0),
+            high_water: HighWater::above(last_ino, options.numbers_reserved),
             stopped: OnceLock::new(),
             failure: Arc::default(),
-            error_callback: Alarm::default(),
+            error_callback: ErrorCallback::default(),
             metered,
-            tallies: Tallies::default(),
+            counters: Counters::default(),
             #[cfg(test)]
-            ledger: super::reservation::ledger::Ledger::default(),
+            recorder: super::reservation::tests::recorder::Recorder::default(),
         });
         // Before the trees change.
         inner.catch_up(&behind)?;
@@ -160,49 +153,49 @@ impl VolumeStore {
         Ok(Self { inner, worker })
     }
 
-    /// Folds everything that changed so far into the trees, as the volume does by itself when its
-    /// journal fills: what an opening has to replay is short afterwards.
+    /// Merges all changes so far into the trees, as the volume does by itself when its journal
+    /// fills. The next open has little to replay then.
     ///
     /// # Errors
-    /// Those of the device; nothing more is written then.
+    /// Those of the device; nothing is written after one.
     pub fn checkpoint(&self) -> Result<()> {
         self.inner.checkpoint()
     }
 
-    /// Hands everything so far to the device, and flushes nothing: it outlives this process, and becomes durable with
-    /// the next commit. The volume does so by itself. Does nothing on a device that does not say
-    /// [which cache](BlockDevice::cache_identity) that is.
+    /// Writes everything so far to the device without a flush. It survives this process, and
+    /// becomes durable with the next commit. The volume does so by itself. Does nothing on a device
+    /// that does not say [which cache](BlockDevice::cache_identity) it writes to.
     ///
     /// # Errors
-    /// Those of the device; nothing more is written then.
+    /// Those of the device; nothing is written after one.
     pub fn write_behind(&self) -> Result<()> {
         self.inner.write_behind()
     }
 
-    /// Hands everything so far to the host before this process ends: as [`write_behind`](Self::write_behind), or as a commit where
-    /// that does nothing.
+    /// Writes everything so far to the host before this process ends:
+    /// [`write_behind`](Self::write_behind), or a commit where that does nothing.
     ///
     /// # Errors
-    /// Those of the device; nothing more is written then.
-    pub fn hand_over(&self) -> Result<()> {
+    /// Those of the device; nothing is written after one.
+    pub fn write_out(&self) -> Result<()> {
         match self.inner.journal.can_write() {
             true => self.inner.write_behind(),
             false => self.inner.make_durable(None),
         }
     }
 
-    /// When it writes and flushes what nobody asks it to.
+    /// How soon changes are written and flushed unasked.
     #[must_use]
     pub fn promptness(&self) -> Promptness {
         self.worker.promptness()
     }
 
-    /// Forgets the nodes of trees that are in memory: what is asked for next is read anew.
+    /// Drops all cached tree nodes.
     pub fn drop_nodes(&self) {
         self.inner.cache.clear();
     }
 
-    /// Folds everything into the trees and says so: the next opening has nothing to replay.
+    /// Checkpoints everything and marks the volume clean: the next open replays nothing.
     ///
     /// # Errors
     /// Those of the last checkpoint; the volume is then as after a crash.
@@ -210,7 +203,7 @@ impl VolumeStore {
         self.worker.stop();
         self.inner.checkpoint()?;
         self.inner.end("the volume was closed");
-        // Behind this no change is made any more, and no number shown.
+        // No change passes the barrier after this, and no inode number is handed out.
         drop(self.inner.freeze_barrier.close());
         self.inner.mark(true)?;
         self.inner.blocks().unlock_device();
@@ -219,7 +212,7 @@ impl VolumeStore {
 }
 
 impl Inner {
-    /// How high the trees of a volume are that is being opened, and how many nodes they have, at most.
+    /// Notes the heights and (upper bounds of) the node counts of the trees at open.
     fn note_trees(&self) {
         let roots = self.freeze_barrier.pass().roots;
         let nodes = match takes_few_reads(&roots) {
@@ -233,15 +226,15 @@ impl Inner {
         self.note_height(&roots);
     }
 
-    /// Reads what the first requests to a volume did not need: the bitmaps, and how many nodes the trees have.
+    /// Reads what the first requests did not need: the bitmaps, and the node counts of the trees.
     ///
     /// # Errors
-    /// If the bitmaps cannot be read, or are damaged: that stops the store.
+    /// If the bitmaps are unreadable or damaged. That stops the store.
     pub(super) fn read_the_rest(&self) -> Result<()> {
         self.space
             .ready()
             .map_err(|error| self.stop(error.into()))?;
-        // Checkpoints change what is counted.
+        // Checkpoints change the counts.
         let _one = self.checkpointing.lock();
         let roots = self.freeze_barrier.pass().roots;
         if !takes_few_reads(&roots) {
@@ -250,7 +243,7 @@ impl Inner {
         Ok(())
     }
 
-    /// How many nodes the trees have; a tree that is damaged, at most.
+    /// The number of nodes of all trees; an upper bound for a damaged tree.
     fn count_nodes(&self) -> u64 {
         let layers = self.freeze_barrier.snapshot();
         let snapshot_reader = self.snapshot_reader(&layers);
@@ -268,8 +261,9 @@ impl Inner {
             .fold(0, u64::saturating_add)
     }
 
-    /// Writes the superblock to slots that a crash has left behind. The next checkpoint uses blocks that
-    /// an older one refers to, and may itself be torn: nobody must have to go back to them.
+    /// Writes the superblock to the slots that a crash left behind. The next checkpoint reuses
+    /// blocks that an older superblock refers to, and may itself be torn. No open may then need the
+    /// older one.
     fn catch_up(&self, behind: &[u64]) -> Result<()> {
         let superblock = self.superblock.lock().clone();
         for slot in behind {
@@ -279,16 +273,16 @@ impl Inner {
         Ok(())
     }
 
-    /// Says on the device that the volume is in use, and a crash may come; or that it was closed. While it is in use
-    /// numbers up to a mark may have been dealt.
+    /// Marks the volume as in use or as closed. While it is in use, numbers up to `high_water` may
+    /// be allocated.
     ///
-    /// Nothing else changes, and all that does lies in the first sector of the superblock. So beside
-    /// one that says *closed* a crash leaves no torn one: if there is one, it was damaged.
+    /// Only the first sector of the superblock changes. So a crash tears no superblock beside a
+    /// *clean* one: a torn one was damaged.
     fn mark(&self, clean: bool) -> Result<()> {
         let mut superblock = self.superblock.lock();
         superblock.clean = clean;
         superblock.last_ino = match clean {
-            true => self.met.get(),
+            true => self.max_ino.load(Ordering::Relaxed),
             false => self.high_water.latest().0,
         };
         let written = superblock.clone();
@@ -297,13 +291,13 @@ impl Inner {
     }
 }
 
-/// Does it take at most a read of each tree to know how many nodes they have?
+/// Does counting the nodes take at most one read a tree?
 fn takes_few_reads(roots: &Roots) -> bool {
     let levels = roots.each().into_iter().flatten();
     levels.map(|root| root.level).max() <= Some(1)
 }
 
-/// How many nodes a tree has, at most.
+/// An upper bound of the nodes of a tree.
 fn most_nodes(root: Root) -> u64 {
     match root.level {
         0 => 1,
@@ -311,7 +305,7 @@ fn most_nodes(root: Root) -> u64 {
     }
 }
 
-/// Has the device as many blocks as a volume on it?
+/// Checks that the device is as long as the volume on it.
 fn has_all(device: &Arc<dyn BlockDevice>, blocks: u64) -> Result<()> {
     let found = device.size() / BLOCK as u64;
     if found < blocks {
@@ -324,7 +318,18 @@ fn has_all(device: &Arc<dyn BlockDevice>, blocks: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a device on which no single block can be written.
+/// Refuses a volume with read-only compatible features: this version knows none.
+pub(crate) fn may_change(device: &Arc<dyn BlockDevice>) -> Result<()> {
+    match read_superblock(device)?.0.features.read_only_compatible {
+        0 => Ok(()),
+        features => Err(Error::ReadOnlyFeatures {
+            device: device.describe(),
+            features,
+        }),
+    }
+}
+
+/// Refuses a device that cannot write a single block.
 pub(super) fn fits(device: &Arc<dyn BlockDevice>) -> Result<()> {
     let alignment = device.alignment();
     if alignment > BLOCK as u64 {
@@ -336,7 +341,7 @@ pub(super) fn fits(device: &Arc<dyn BlockDevice>) -> Result<()> {
     Ok(())
 }
 
-/// The newest whole superblock, and the slots that do not hold it.
+/// The newest valid superblock, and the slots that do not hold it.
 pub(super) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblock, Vec<u64>)> {
     let mut bytes = [0; SLOTS.len() * BLOCK];
     let there = device.size().min(bytes.len() as u64) as usize / BLOCK * BLOCK;
@@ -364,7 +369,7 @@ pub(super) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblo
     Ok((newest.clone(), behind))
 }
 
-/// Says what a device holds that has no superblock.
+/// Names what a device without a superblock holds.
 fn no_volume(device: &Arc<dyn BlockDevice>) -> Error {
     let instead = match content(&**device) {
         _ if device.size() < BLOCKS_MIN * BLOCK as u64 => ": it is too short for one".to_owned(),
@@ -379,12 +384,12 @@ fn no_volume(device: &Arc<dyn BlockDevice>) -> Error {
     }
 }
 
-/// The newest whole superblock of a device.
+/// The newest valid superblock of a device.
 pub(crate) fn newest_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock> {
     read_superblock(device).map(|(newest, _)| newest)
 }
 
-/// The space of a volume. Its bitmaps are read now if that takes few reads, and else when they are needed.
+/// Loads the allocation bitmaps: now if that takes few reads, else on first use.
 fn load_space(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<Arc<Space>> {
     let (device, layout) = (Arc::clone(device), superblock.layout());
     let read = move |loader: &mut Loader| read_bitmaps(&*device, &layout, loader);
@@ -395,7 +400,7 @@ fn load_space(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<
     Ok(space)
 }
 
-/// Reads the bitmaps of all groups: those of a bundle lie together.
+/// Reads the bitmaps of all groups. Those of one flex group are adjacent.
 fn read_bitmaps(
     device: &dyn BlockDevice,
     layout: &Layout,

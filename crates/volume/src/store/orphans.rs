@@ -1,4 +1,4 @@
-//! Inodes without names: in use until a crash, and of no use after it.
+//! Orphans: inodes with `nlink == 0`, freed at the next open.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use holdfast_types::Ino;
 
 use super::Inner;
 use crate::Result;
-use crate::store::memtable::Growth;
+use crate::store::memtable::TreeCost;
 
 impl Inner {
-    /// Ends the inodes that had no names when the volume was last in use.
+    /// Frees the orphans of the last use.
     pub(super) fn end_orphans(&self) -> Result<()> {
         for ino in self.orphans()? {
             let end = [Change::Free { ino }];
@@ -18,7 +18,7 @@ impl Inner {
                 class: Class::GivingBack,
                 ..Intent::of(&end)
             })?;
-            self.apply(&end, None, Growth::of(&end), 0)?;
+            self.apply(&end, None, TreeCost::of(&end), 0)?;
             self.used(held);
         }
         Ok(())
@@ -34,7 +34,7 @@ impl Inner {
         }
         let mut orphans = BTreeSet::new();
         for ino in suspects {
-            // One may have got a name since, or have ended.
+            // It may have been linked or freed since.
             if snapshot_reader
                 .inode(ino)?
                 .is_some_and(|inode| inode.nlink == 0)

@@ -1,7 +1,7 @@
-//! What the journal knows and the trees do not, brought back into memory.
+//! Journal replay at open.
 //!
-//! A journal can hold more changes than there is memory for: it was written with more. So it is read twice. First it is
-//! [surveyed](super::survey); then its changes are made again, and trees are written in the midst of that.
+//! A journal can hold more changes than fit in memory. So it is read twice: first it is
+//! [surveyed](super::survey), then its changes are applied again, with checkpoints in between.
 
 use std::sync::Arc;
 
@@ -15,17 +15,18 @@ use crate::store::commit::{Frozen, extent_of};
 use crate::store::file::extent_map::Run;
 use crate::store::load::SnapshotReader;
 use crate::store::load::in_flight::Ticket;
-use crate::store::memtable::{Growth, Memtable};
+use crate::store::memtable::{Memtable, TreeCost};
 use crate::{Error, Result, tree};
 
 impl Inner {
-    /// Makes the changes of a journal again that was [surveyed](super::survey::Survey). Nothing else happens to the volume meanwhile.
+    /// Applies the changes of a [surveyed](super::survey::Survey) journal again. No other change is
+    /// made meanwhile.
     ///
-    /// `most`: bytes of changes that may be in memory. Beyond that they are brought into the trees, as far as there is
-    /// room for nodes: a crash then finds a journal that begins behind them.
+    /// Beyond `most` bytes of changes in memory they are checkpointed, as far as there is room for
+    /// nodes. A crash then finds a journal that begins after them.
     ///
     /// # Errors
-    /// The device's; of what is damaged.
+    /// Those of the device, and of what is damaged.
     pub(super) fn replay(&self, mut journal: Replay, most: u64) -> Result<()> {
         let mut due = Some(most);
         while let Some(held) = self.replay_batch(&mut journal)? {
@@ -33,9 +34,9 @@ impl Inner {
                 continue;
             }
             due = if !is_placed(&self.freeze_barrier.snapshot().active) {
-                // The commit has places for all of it, behind what it changed.
+                // The last batch of a commit maps all pages that its earlier batches dirtied.
                 Some(held + most / 4)
-            } else if self.fold_replayed(journal.position())? {
+            } else if self.checkpoint_replayed(journal.position())? {
                 Some(most)
             } else {
                 None
@@ -44,7 +45,7 @@ impl Inner {
         Ok(self.space.replayed()?)
     }
 
-    /// Replays the next batch; gives the bytes of changes that are in memory then, about.
+    /// Replays the next batch. Returns the bytes that the active memtable takes then.
     fn replay_batch(&self, journal: &mut Replay) -> Result<Option<u64>> {
         let Some(mut batch) = journal.next_batch()? else {
             return Ok(None);
@@ -56,9 +57,9 @@ impl Inner {
         Ok(Some(layers.active.memory()))
     }
 
-    /// Brings what was replayed up to a position into the trees; `false`: there is no room for that.
-    fn fold_replayed(&self, position: Position) -> Result<bool> {
-        let _counted = self.tallies.checkpoints.begin();
+    /// Checkpoints what was replayed up to `position`; `false`: there is no room.
+    fn checkpoint_replayed(&self, position: Position) -> Result<bool> {
+        let _counted = self.counters.checkpoints.begin();
         self.space.begin_checkpoint(position.lsn.0)?;
         let frozen = Frozen {
             memtable: Arc::clone(&self.freeze_barrier.pass().active),
@@ -67,8 +68,8 @@ impl Inner {
             last_ino: self.high_water.latest().0,
             data: Ticket::default(),
         };
-        match self.fold(&frozen) {
-            // Of the volume's: where a host has no room a write may be half made.
+        match self.merge_frozen(&frozen) {
+            // Only the volume's own ENOSPC: if the host has no room, a write may be half done.
             Err(
                 Error::Tree(tree::Error::NoSpace)
                 | Error::Space(space::Error::Full { .. } | space::Error::Later { .. }),
@@ -86,19 +87,17 @@ impl Inner {
     }
 }
 
-/// Does no page wait for a place?
+/// Has no file a dirty page?
 fn is_placed(memtable: &Memtable) -> bool {
     memtable.dirty_files().into_iter().all(|ino| {
         let waits = memtable.with(ino, |object| {
-            object
-                .content()
-                .is_some_and(|content| content.dirty().pages > 0)
+            object.content().is_some_and(|content| content.dirty() > 0)
         });
         waits != Some(true)
     })
 }
 
-/// Makes the changes of a journalled batch again; returns how many inodes came, less those that went.
+/// Applies the changes of one journalled batch; returns the change of the inode count.
 fn replay(
     snapshot_reader: SnapshotReader<'_>,
     space: &Space,
@@ -115,7 +114,7 @@ fn replay(
         cut: Vec::new(),
         freed: Vec::new(),
         inodes: 0,
-        ends: None,
+        not_a_file: None,
     };
     let mut changes: Vec<Change<'_>> = Vec::new();
     let mut maps: Vec<&Map> = Vec::new();
@@ -131,8 +130,8 @@ fn replay(
     for map in &maps {
         replay_map(space, &mut applier, map)?;
     }
-    let growth = Growth::of(&changes) + Growth::of_places(maps.len() as u64);
-    snapshot_reader.layers.active.count(growth);
+    let tree_cost = TreeCost::of(&changes) + TreeCost::of_places(maps.len() as u64);
+    snapshot_reader.layers.active.count(tree_cost);
     Ok(applier.inodes)
 }
 
@@ -143,7 +142,7 @@ fn replay_map(space: &Space, applier: &mut Applier<'_, '_>, map: &Map) -> Result
         birth: map.birth,
         unwritten: map.unwritten,
     };
-    // Blocks that the file has there already were only written for the first time.
+    // The file may have some of the blocks at that offset already, as unwritten ones.
     for part in applier.parts_elsewhere(map.ino, map.offset, run)? {
         space.mark_used(part)?;
     }

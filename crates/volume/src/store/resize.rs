@@ -1,4 +1,4 @@
-//! Growing an open volume, and telling its device what is free.
+//! Growing an open volume, and discarding its free blocks.
 
 use std::ops::Range;
 
@@ -13,22 +13,21 @@ use crate::{BLOCK, Error, Result};
 const BLOCK_LEN: u64 = BLOCK as u64;
 
 impl VolumeStore {
-    /// Lets the volume have `bytes` of its device, down to whole blocks; an image file grows with it,
-    /// a block device must have grown already. Others go on meanwhile. After a crash it has the old size
-    /// or the new one. Gives the bytes that it has then.
+    /// Grows the volume to `bytes`, rounded down to whole blocks. An image file grows with it; a
+    /// block device must have grown already. Works while the volume is in use. After a crash it has
+    /// the old size or the new one. Returns its size.
     ///
     /// # Errors
-    /// [`Error::Geometry`] if it would shrink, or grow beyond what can be; [`Error::Space`] likewise;
-    /// those of the device. Nothing changed then, unless the device failed while the superblock was
-    /// written: nothing more is written after that.
+    /// [`Error::Geometry`] if it would shrink, or become too large; [`Error::Space`] likewise;
+    /// those of the device. Nothing has changed then, unless a superblock write failed: nothing is
+    /// written after that.
     pub fn grow(&self, bytes: u64) -> Result<u64> {
         self.inner.grow(bytes / BLOCK_LEN)?;
         Ok(self.inner.superblock.lock().blocks * BLOCK_LEN)
     }
 
-    /// Tells the device which blocks are free (discards them): runs within these bytes of the volume,
-    /// of `least` bytes at least. What a crash could still need is not free. Gives the bytes that were
-    /// discarded.
+    /// Discards free extents of at least `least` bytes within a range of the volume. Blocks that a
+    /// crash could still need are not free. Returns the bytes discarded.
     ///
     /// # Errors
     /// [`Error::NoDiscard`]; those of the device.
@@ -45,7 +44,7 @@ impl VolumeStore {
 }
 
 impl Inner {
-    /// No checkpoint comes between: the superblock that it writes would have the old size.
+    /// Excludes checkpoints: one that wrote its superblock meanwhile would restore the old size.
     fn grow(&self, blocks: u64) -> Result<()> {
         let _one = self.checkpointing.lock();
         self.running()?;
@@ -68,8 +67,8 @@ impl Inner {
         if blocks == old.blocks {
             return Ok(());
         }
-        // First the room, then who says that it is there, then whoever uses it: a journal that
-        // refers to blocks which the superblock does not know could not be replayed.
+        // In this order: the device, the superblock, the allocator. A journal that refers to blocks
+        // beyond the superblock's size could not be replayed.
         self.blocks().make_room(blocks)?;
         let superblock = Superblock {
             blocks,
@@ -87,7 +86,7 @@ impl Inner {
             .grow(blocks)
             .map_err(|error| self.stop(error.into()))?;
         self.set_reserve();
-        self.look_for_room_again();
+        self.reset_low_watermark();
         Ok(())
     }
 }

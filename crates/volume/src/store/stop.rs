@@ -1,8 +1,8 @@
-//! What ends all writing: an error that leaves in doubt what memory holds, or a panic.
+//! Stopping all writes: after an error that leaves the state in memory in doubt, or after a panic.
 //!
-//! *Invariant.* State that is only half changed is never committed: the store is stopped by the thread that changed it,
-//! while that thread still holds what keeps a commit's cut away (the gate, or the commit's turn), and a commit looks
-//! whether the store is stopped behind its cut.
+//! *Invariant.* Half-applied state is never committed. The thread that left it stops the store
+//! while it still excludes a commit point (by the barrier, or by the commit lock). A commit checks
+//! `stopped` after it has closed the barrier.
 
 use std::mem;
 
@@ -10,7 +10,6 @@ use super::Inner;
 use crate::{Error, Result};
 
 impl Inner {
-    /// Has nothing stopped it?
     pub(super) fn running(&self) -> Result<()> {
         match self.stopped.get() {
             Some(reason) => Err(Error::Stopped(reason.clone())),
@@ -18,12 +17,12 @@ impl Inner {
         }
     }
 
-    /// Nothing is written from now on, for this reason, which is no failure.
+    /// Stops writing for a reason that is not a failure.
     pub(super) fn end(&self, reason: &str) {
         self.stopped.get_or_init(|| reason.to_owned());
     }
 
-    /// Nothing is written from now on; gives the error back.
+    /// Stops writing; returns the error.
     pub(super) fn stop(&self, error: Error) -> Error {
         self.fail(&error);
         error
@@ -31,18 +30,18 @@ impl Inner {
 
     /// As [`stop`](Self::stop).
     pub(super) fn fail(&self, error: &Error) {
-        // One that only repeats it is no reason.
+        // [`Error::Stopped`] is not a reason.
         if self.stopped.get().is_none() {
             let reason = self.stopped.get_or_init(|| error.to_string());
             self.failure.latch(error.errno());
-            self.error_callback.ring(reason);
+            self.error_callback.report(reason);
         }
-        // Nobody waits for what will not come.
+        // Wake waiters: there will be no progress.
         self.progress.step();
     }
 
-    /// Does work that must be done whole: if it fails or panics, the store is stopped before the caller lets go of
-    /// what it holds.
+    /// Runs `work`, which must complete: if it fails or panics, the store is stopped before the
+    /// caller releases its locks.
     #[inline]
     pub(super) fn whole<R>(
         &self,
@@ -56,7 +55,7 @@ impl Inner {
     }
 }
 
-/// Work under way that must be done whole: dropped by a panic, it stops the store.
+/// Unwind guard of work that must complete.
 struct Unfinished<'s> {
     store: &'s Inner,
     what: &'static str,

@@ -1,6 +1,6 @@
-//! What later records of a journal say: read before anything of it is replayed.
+//! The survey of a journal before its replay.
 //!
-//! Trees may be written in the midst of a replay, and must take no block that a file gets behind it.
+//! Replay may checkpoint halfway, and those nodes must not take a block that a later record maps.
 
 use holdfast_core::store::Change;
 use holdfast_types::Ino;
@@ -12,19 +12,18 @@ use crate::store::file::page::zeros;
 use crate::store::load::device::Blocks;
 use crate::{Error, Result};
 
-/// What has to be known of a journal before it is replayed.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// The highest number of an inode, or mark.
+    /// The highest inode number, or mark.
     pub(super) last_ino: u64,
     pub(super) redo: Redo,
 }
 
 impl Survey {
-    /// Reads the journal, and keeps the blocks free that files get later on: the trees may have to be written before.
+    /// Reads the whole journal, and withholds the blocks that it maps from allocation.
     ///
     /// # Errors
-    /// The device's; of what is damaged.
+    /// Those of the device, and of what is damaged.
     pub(super) fn of(journal: &mut Replay, space: &Space) -> Result<Self> {
         let mut survey = Self::default();
         while let Some(mut batch) = journal.next_batch()? {
@@ -51,9 +50,9 @@ impl Survey {
     }
 }
 
-/// What the last commit of a replay was about to write over other bytes.
+/// The overwrites of the last commit in a journal.
 ///
-/// Earlier commits have done that: each writes it before the next begins.
+/// Those of earlier commits are done: each commit finishes its overwrites before the next begins.
 #[derive(Debug, Default)]
 pub(super) struct Redo {
     commit: u64,
@@ -61,7 +60,7 @@ pub(super) struct Redo {
 }
 
 impl Redo {
-    /// Takes note of what a batch of a commit has.
+    /// Notes the overwrites of one batch of `commit`.
     pub(super) fn note(&mut self, commit: u64, records: &[Record<'_>]) {
         if self.commit != commit {
             (self.commit, self.bytes) = (commit, Vec::new());
@@ -74,10 +73,10 @@ impl Redo {
         }
     }
 
-    /// Writes it.
+    /// Writes them to the device.
     ///
     /// # Errors
-    /// The device's; [`Error::Damaged`] if it is about no file's block.
+    /// Those of the device; [`Error::Damaged`] if a block is outside the data area.
     pub(super) fn write(&self, blocks: &Blocks, layout: &Layout) -> Result<()> {
         let mut page = zeros();
         for (block, from, bytes) in &self.bytes {

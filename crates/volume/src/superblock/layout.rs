@@ -13,7 +13,7 @@ use crate::journal::Position;
 use crate::space::{BUNDLE_MAX, Seal};
 use crate::tree::Root;
 
-/// Where the slots are: the first blocks of the device.
+/// The slots: the first blocks of the device.
 pub const SLOTS: [u64; 2] = [0, 1];
 /// Blocks of a slot.
 pub const SLOT_BLOCKS: u64 = 1;
@@ -23,45 +23,45 @@ const CHECKSUM: std::ops::Range<usize> = 8..16;
 const BLOCK_LOG: u32 = BLOCK.ilog2();
 const CLEAN: u32 = 1;
 
-/// What counts ends below this: nothing that is added to it in a lifetime goes over the end.
+/// Counters stay below this: no addition to them overflows in a lifetime.
 const NUMBERS_END: u64 = 1 << 62;
 
-/// Incompatible features by which volumes were told apart before version 1; no later one has these bits.
+/// Incompatible features of volumes before version 1; no later version has these bits.
 const UNRELEASED: u64 = 1 | 2 | 32 | 64 | 128;
 
-/// What is wrong with a slot.
+/// Damage of a slot.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SlotError {
     /// There is no superblock.
     #[error("no Holdfast volume: the magic number is missing")]
     Magic,
-    /// It was torn or damaged.
+    /// The slot was torn or damaged.
     #[error("the checksum is {found:#x} instead of {expected:#x}")]
     Checksum {
-        /// What stands there.
+        /// The checksum in the slot.
         found: u64,
-        /// What the bytes make.
+        /// The checksum of its bytes.
         expected: u64,
     },
-    /// It was written before the format had its first version.
+    /// The volume is older than version 1 of the format.
     #[error(
         "its format is older than version {VERSION} and was never released: make a new volume with `holdfast mkfs`, and \
          copy the files to it with the Holdfast that made this one"
     )]
     Unreleased,
-    /// It was written by a later Holdfast.
+    /// A later Holdfast wrote the volume.
     #[error("format version {0}, and this Holdfast knows {VERSION}: use a newer one")]
     Version(u32),
-    /// It needs what this Holdfast does not have.
+    /// It has features that this Holdfast does not know.
     #[error("incompatible features {0:#x}{names} that this Holdfast does not know: use a newer one", names = names_of(*.0))]
     Incompatible(u64),
-    /// A field that cannot be.
+    /// An impossible field.
     #[error("{0} is impossible")]
     Field(&'static str),
 }
 
 impl SlotError {
-    /// Is it that of a volume that a Holdfast of another version of the format made?
+    /// Is it a volume of another version of the format?
     #[must_use]
     pub fn is_other_version(&self) -> bool {
         matches!(
@@ -71,7 +71,7 @@ impl SlotError {
     }
 }
 
-/// What features are called that are kept for a later Holdfast, for messages.
+/// The names of features reserved for a later Holdfast, for messages.
 fn names_of(incompatible: u64) -> String {
     let kept = [(4, "realms"), (8, "runs"), (16, "extended kinds")];
     let names = kept.iter().filter(|(bit, _)| incompatible & bit != 0);
@@ -111,15 +111,15 @@ struct Raw {
     seal_fingerprint: U64,
     seal_free: U64,
     shared: RawRoot,
-    // The realm table of version 1: one realm, whose numbers are the external ones.
+    // The subvolume table of version 1: one subvolume, with the external numbers.
     subvolumes: U32,
     subvolume: U32,
-    realm_base: U64,
-    realm_last_ino: U64,
-    realm_hash_seed: U64,
-    realm_inodes: U64,
-    realm_born: U64,
-    realm_last_fork: U64,
+    subvolume_base: U64,
+    subvolume_last_ino: U64,
+    subvolume_hash_seed: U64,
+    subvolume_inodes: U64,
+    subvolume_created: U64,
+    subvolume_last_fork: U64,
     roots: [[RawRoot; 4]; 4],
     orphans: RawRoot,
     bundle: U32,
@@ -158,12 +158,12 @@ impl Superblock {
             shared: Root::to_bytes(self.shared),
             subvolumes: 1.into(),
             subvolume: 1.into(),
-            realm_base: 0.into(),
-            realm_last_ino: self.last_ino.into(),
-            realm_hash_seed: self.hash_seed.into(),
-            realm_inodes: self.inodes.into(),
-            realm_born: 0.into(),
-            realm_last_fork: 0.into(),
+            subvolume_base: 0.into(),
+            subvolume_last_ino: self.last_ino.into(),
+            subvolume_hash_seed: self.hash_seed.into(),
+            subvolume_inodes: self.inodes.into(),
+            subvolume_created: 0.into(),
+            subvolume_last_fork: 0.into(),
             roots: self.roots.map(|tree| tree.map(Root::to_bytes)),
             orphans: Root::to_bytes(self.orphans),
             bundle: self.bundle.into(),
@@ -229,9 +229,9 @@ impl Superblock {
                 fingerprint: raw.seal_fingerprint.get(),
                 free: raw.seal_free.get(),
             },
-            last_ino: raw.realm_last_ino.get(),
-            hash_seed: raw.realm_hash_seed.get(),
-            inodes: raw.realm_inodes.get(),
+            last_ino: raw.subvolume_last_ino.get(),
+            hash_seed: raw.subvolume_hash_seed.get(),
+            inodes: raw.subvolume_inodes.get(),
             roots,
             orphans: root(&raw.orphans)?,
             shared: root(&raw.shared)?,
@@ -240,7 +240,7 @@ impl Superblock {
         Ok(superblock)
     }
 
-    /// What a checksum cannot tell: fields that contradict each other.
+    /// Checks what a checksum cannot: fields that contradict each other.
     fn check(&self, raw: &Raw, slot: u64) -> Result<(), SlotError> {
         let position = self.journal_position;
         let mut trees = self.roots.iter().flatten().chain([&self.orphans]).flatten();
@@ -265,7 +265,7 @@ impl Superblock {
             ),
             (raw.subvolumes.get() == 1, "the number of realms"),
             (
-                raw.subvolume.get() == 1 && raw.realm_base.get() == 0,
+                raw.subvolume.get() == 1 && raw.subvolume_base.get() == 0,
                 "the first realm",
             ),
             (self.last_ino < NUMBERS_END, "the last inode number"),
@@ -286,12 +286,6 @@ impl Superblock {
             .iter()
             .find(|(holds, _)| !holds)
             .map_or(Ok(()), |(_, what)| Err(SlotError::Field(what)))
-    }
-
-    /// Has it features that allow reading only?
-    #[must_use]
-    pub fn is_read_only(&self) -> bool {
-        self.features.read_only_compatible != 0
     }
 }
 
@@ -405,7 +399,7 @@ mod tests {
         superblock.features.compatible = 1 << 40;
         superblock.features.read_only_compatible = 2;
         let read = Superblock::decode(&superblock.encode(0), 0).unwrap();
-        assert!(read.is_read_only());
+        assert_eq!(read.features, superblock.features);
         superblock.features.incompatible = 4;
         let refused = Superblock::decode(&superblock.encode(0), 0);
         assert_eq!(refused, Err(SlotError::Incompatible(4)));

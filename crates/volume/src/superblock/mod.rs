@@ -1,11 +1,11 @@
-//! The superblock: what a volume is, and from where all of it is found.
+//! The superblock: the properties of a volume, and the roots of all its structures.
 //!
-//! A checkpoint writes it to two slots, blocks 0 and 1, one after the other, so that one of them is whole
-//! in any moment. The newest whole one counts; that both have it protects from a block gone bad.
+//! A checkpoint writes it to two slots, blocks 0 and 1, one after the other, so that one of them is
+//! always whole. The newest whole one counts. The other one protects against a bad block.
 //!
-//! *Invariants.* Generations grow with each checkpoint (by one, as this version does it), and are never reset. A program that meets a feature that it
-//! does not know refuses: to open (`incompatible`), to write (`read_only_compatible`), or not at all
-//! (`compatible`).
+//! *Invariants.* Generations grow with each checkpoint (in this version by one), and are never
+//! reset. A program refuses a volume with unknown features: to open it (`incompatible`), to write
+//! to it (`read_only_compatible`), or not at all (`compatible`).
 
 mod layout;
 
@@ -23,26 +23,26 @@ pub const VERSION: u32 = 1;
 /// Longest label, in bytes.
 pub const LABEL_MAX: usize = 63;
 
-/// The trees of a realm, each with its base and up to three newer ones over it.
+/// The trees of a subvolume, each with its base and up to three newer ones over it.
 ///
 /// Version 1 writes bases only; the others are for sorted runs that are not merged yet.
 pub type Roots = [[Option<Root>; 4]; 4];
 
-/// What features a volume uses. Version 1 of the format has none.
+/// The features of a volume. Version 1 of the format has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Who does not know one of these cannot open the volume.
+    /// A program that does not know one of these cannot open the volume.
     pub incompatible: u64,
-    /// Who does not know one of these may only read.
+    /// A program that does not know one of these may only read.
     pub read_only_compatible: u64,
-    /// Who does not know one of these may ignore it.
+    /// A program that does not know one of these may ignore it.
     pub compatible: u64,
 }
 
-/// All that a superblock says.
+/// The content of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Which volume it is.
+    /// The volume's UUID.
     pub uuid: Uuid,
     /// Its name, if it has one.
     pub label: Label,
@@ -52,7 +52,7 @@ pub struct Superblock {
     pub blocks: u64,
     /// Blocks of a group.
     pub group_blocks: u32,
-    /// Groups whose bitmaps lie together, at least one.
+    /// Groups of a flex group, at least one.
     pub bundle: u32,
     /// Where the journal begins.
     pub journal_start: u64,
@@ -60,7 +60,7 @@ pub struct Superblock {
     pub journal_blocks: u64,
     /// Where the groups begin.
     pub groups_start: u64,
-    /// Which writing of the superblock this is.
+    /// The number of this version of the superblock.
     pub generation: u64,
     /// When the volume was made.
     pub created: Time,
@@ -70,32 +70,33 @@ pub struct Superblock {
     pub clean: bool,
     /// From where the journal is replayed.
     pub journal_position: Position,
-    /// What tells this volume's journal from bytes that look like one.
+    /// The secret of this volume's journal: other frames never carry it.
     pub journal_secret: u64,
-    /// What tells whether the bitmaps are those of this superblock.
+    /// The summary of this superblock's bitmaps.
     pub seal: Seal,
-    /// No inode number up to this one is ever dealt again, and none above it was dealt, unless the journal has a higher mark.
+    /// No inode number up to this one is ever given out again. None above it was, unless the
+    /// journal has a higher mark.
     pub last_ino: u64,
     /// The secret with which names are hashed.
     pub hash_seed: u64,
-    /// Inodes, without those that only the journal knows.
+    /// The number of inodes, without those that are only in the journal.
     pub inodes: u64,
-    /// The trees of the only realm.
+    /// The trees of the only subvolume.
     pub roots: Roots,
-    /// Inodes without names that were in use, in a tree like that of all inodes.
+    /// Orphans, in a tree like that of all inodes.
     pub orphans: Option<Root>,
-    /// Reference counts of what several realms share.
+    /// Reference counts of blocks that several subvolumes share.
     pub shared: Option<Root>,
 }
 
 impl Superblock {
-    /// By what nodes tell that they are this volume's: the CRC-32C of its UUID.
+    /// The identity in this volume's nodes: the CRC-32C of its UUID.
     #[must_use]
     pub fn identity(&self) -> u32 {
         crc32c::crc32c(self.uuid.as_bytes())
     }
 
-    /// Where the groups lie.
+    /// The place of the groups.
     #[must_use]
     pub fn layout(&self) -> Layout {
         Layout {
@@ -107,7 +108,7 @@ impl Superblock {
         }
     }
 
-    /// Where the journal lies.
+    /// The place of the journal.
     #[must_use]
     pub fn region(&self) -> Region {
         Region {

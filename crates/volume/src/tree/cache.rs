@@ -1,20 +1,20 @@
-//! Nodes in memory: read once, checked once, kept while they are used.
+//! Nodes in memory: read once, verified once, kept while they are used.
 //!
-//! A bounded cache in shards. New nodes enter a small queue; those asked for again before they
-//! reach its end move to the main queue, where each further use earns another round (S3-FIFO
-//! without its ghosts: Yang et al., SOSP 2023). So a scan of everything passes through the small
-//! queue and leaves the rest alone.
+//! A bounded cache in shards. New nodes enter a small queue. A node used again before it reaches
+//! the end moves to the main queue, where each further use earns another round (S3-FIFO without its
+//! ghosts: Yang et al., SOSP 2023). So a scan of everything passes through the small queue and
+//! leaves the others alone.
 //!
-//! What is read for a scan of all records (`Use::Once`) is forgotten when the scan is past it,
-//! unless another reader asked for it meanwhile, and is not counted until then: it takes no memory
-//! from what other caches hold.
+//! A node read for a scan of all records (`Use::Once`) is dropped when the scan has passed it,
+//! unless another reader asked for it meanwhile. Until then it is not counted: it takes no memory
+//! from other caches.
 //!
-//! *Invariants.* Nodes are found by block number and birth generation: a block that is used
-//! again has another generation, so what is cached never goes stale. Cached nodes have been
-//! verified. The bytes kept stay within the bound, but for one node a shard; within one that was lowered as others come, or when
-//! they are reclaimed.
+//! *Invariants.* Nodes are found by block number and birth generation. A reused block has another
+//! generation, so cached nodes never become stale. Cached nodes have been verified. The bytes stay
+//! within the bound, except for one node a shard; after the bound was lowered, as other nodes
+//! arrive or by `shrink`.
 //!
-//! *Locking.* One lock a shard, a leaf: nothing is read or waited for under it.
+//! *Locking.* One lock a shard, a leaf: no read and no wait under it.
 
 use super::error::{Defect, Error, Result};
 use super::lookup::child;
@@ -31,24 +31,24 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Where nodes are read from.
+/// The device that nodes are read from.
 pub trait NodeSource: Send + Sync {
-    /// Number of blocks there are: a pointer beyond them is damaged.
+    /// The number of blocks: a pointer beyond them is damaged.
     fn blocks(&self) -> u64;
 
-    /// The identity of the volume: nodes of another one are none of this one, whatever they say.
+    /// The identity of the volume: nodes of another volume are refused.
     fn volume(&self) -> u32;
 
-    /// Reads the blocks from `block` on into `bytes`, whose length is a multiple of 4096.
+    /// Reads the blocks from `block` on into `bytes`; its length is a multiple of 4096.
     ///
     /// # Errors
     /// What the device says.
     fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno>;
 
-    /// Reads several nodes; better in one batch than one after the other.
+    /// Reads several nodes, in one batch if possible.
     ///
     /// # Errors
-    /// What the device says of any of them.
+    /// What the device returns for any of them.
     fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
         reads
             .iter_mut()
@@ -56,84 +56,48 @@ pub trait NodeSource: Send + Sync {
     }
 }
 
-impl<S: NodeSource + ?Sized> NodeSource for &S {
-    fn blocks(&self) -> u64 {
-        (**self).blocks()
-    }
-
-    fn volume(&self) -> u32 {
-        (**self).volume()
-    }
-
-    fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
-        (**self).read(block, bytes)
-    }
-
-    fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
-        (**self).read_batch(reads)
-    }
-}
-
-impl<S: NodeSource + ?Sized> NodeSource for Arc<S> {
-    fn blocks(&self) -> u64 {
-        (**self).blocks()
-    }
-
-    fn volume(&self) -> u32 {
-        (**self).volume()
-    }
-
-    fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
-        (**self).read(block, bytes)
-    }
-
-    fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
-        (**self).read_batch(reads)
-    }
-}
-
 const SHARDS: usize = 16;
-/// Uses that a cached node remembers.
+/// The maximum of `Held::uses`.
 const USES_MAX: u8 = 3;
-/// The part of a shard that the small queue may take: one in this many bytes.
+/// The share of a shard that the small queue may take: one in this many bytes.
 const SMALL_PART: usize = 10;
-/// The part of all bytes that is read ahead at once: less than the small queue takes, so that what came is still
-/// there when it is used.
-const AHEAD_PART: usize = 16;
-/// Forgotten places that the queues of a shard may keep.
+/// The share of all bytes that is read ahead at once: less than the small queue takes, so that the
+/// nodes are still there when they are used.
+const READAHEAD_PART: usize = 16;
+/// The most entries of dropped nodes in the queues of a shard.
 const STALE_MAX: usize = 64;
 
-/// How often nodes were found in memory, and how often not.
+/// Hits and misses of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Found.
+    /// Nodes found in memory.
     pub hits: u64,
-    /// Read.
+    /// Nodes read.
     pub misses: u64,
-    /// Nodes kept now.
+    /// Nodes in memory now.
     pub nodes: usize,
     /// Their bytes.
     pub bytes: usize,
-    /// Of these the bytes of nodes that were read for a scan alone.
+    /// The part of them that was read only for a scan.
     pub once: usize,
 }
 
-/// What a node is loaded for.
+/// The expected uses of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// It may be asked for again.
-    Again,
-    /// A scan that does not come back to it.
+    /// It may be used again.
+    Reused,
+    /// A scan that does not return to it.
     Once,
 }
 
-/// A [`NodeSource`] and the nodes of it that are in memory.
+/// A [`NodeSource`] and its nodes in memory.
 #[derive(Debug)]
 pub struct NodeCache<S> {
     source: S,
     shards: Box<[Mutex<Shard>]>,
     most: usize,
-    /// A hint for who keeps a node: Relaxed.
+    /// Relaxed: only a bound.
     shard_bytes: AtomicUsize,
     readahead_states: ReadaheadStates,
 }
@@ -176,19 +140,19 @@ impl<S: NodeSource> NodeCache<S> {
         }
     }
 
-    /// Keeps at most `bytes` bytes of nodes from now on, and never more than it was made for. What is too
-    /// much goes as others come.
+    /// Sets the bound on the bytes of nodes, at most the bound it was made with. The surplus is
+    /// dropped as other nodes arrive.
     pub fn limit(&self, bytes: usize) {
         let shard_bytes = bytes.min(self.most) / SHARDS;
         self.shard_bytes.store(shard_bytes, Relaxed);
     }
 
-    /// The bytes of nodes that it keeps at most now, but for one node a shard.
+    /// The bound on the bytes of nodes, except for one node a shard.
     pub fn most(&self) -> usize {
         self.shard_bytes.load(Relaxed) * SHARDS
     }
 
-    /// Where the nodes come from.
+    /// The device that nodes are read from.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -208,8 +172,8 @@ impl<S: NodeSource> NodeCache<S> {
         counts
     }
 
-    /// Makes so many steps towards keeping no more than the [limit](Self::limit), as far as more is kept; says how many nodes went and how
-    /// many steps are left.
+    /// Makes so many eviction steps, while more than the [limit](Self::limit) is kept. Returns how
+    /// many nodes were dropped and how many steps are left.
     pub fn shrink(&self, mut steps: u64) -> (u64, u64) {
         let limit = self.shard_bytes.load(Relaxed);
         let mut gone = 0;
@@ -225,14 +189,14 @@ impl<S: NodeSource> NodeCache<S> {
         (gone, steps)
     }
 
-    /// Forgets a node that was replaced; merely saves its memory.
+    /// Drops a node that was replaced; merely saves its memory.
     pub fn forget(&self, pointer: Pointer) {
         self.shard(pointer)
             .lock()
             .forget((pointer.block, pointer.birth));
     }
 
-    /// A scan is past this node.
+    /// Drops a node that a scan has passed.
     pub(super) fn pass(&self, node: &Node) {
         let pointer = node.pointer();
         let place = (pointer.block, pointer.birth);
@@ -242,7 +206,7 @@ impl<S: NodeSource> NodeCache<S> {
         }
     }
 
-    /// Forgets every node.
+    /// Drops every node.
     pub fn clear(&self) {
         for shard in &self.shards {
             let mut shard = shard.lock();
@@ -260,12 +224,12 @@ impl<S: NodeSource> NodeCache<S> {
         &self.shards[(mixed >> 60) as usize % SHARDS]
     }
 
-    /// The node at `pointer`, which must stand at `level` in a tree of `R`.
+    /// The node at `pointer`, which must have `level` in a tree of `R`.
     pub(super) fn load<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
-        self.load_for::<R>(Use::Again, pointer, level)
+        self.load_for::<R>(Use::Reused, pointer, level)
     }
 
-    /// As [`load`](Self::load), for one use or more.
+    /// Like [`load`](Self::load), for one use or more.
     pub(super) fn load_for<R: Record>(
         &self,
         usage: Use,
@@ -278,8 +242,8 @@ impl<S: NodeSource> NodeCache<S> {
         }
     }
 
-    /// Child `index` of `parent`, which stands above `level`. If it is not in memory, those behind it come with it that
-    /// [`ReadaheadStates`] expects to be asked for next.
+    /// Child `index` of `parent`, at `level`. If it is not in memory, it is read with the children
+    /// behind it that [`ReadaheadStates`] expects to be used next.
     pub(super) fn load_child<R: Record>(
         &self,
         usage: Use,
@@ -291,7 +255,7 @@ impl<S: NodeSource> NodeCache<S> {
         if let Some(found) = self.find::<R>(usage, pointer, level) {
             return found;
         }
-        let bytes = self.shard_bytes.load(Relaxed) * SHARDS / AHEAD_PART;
+        let bytes = self.shard_bytes.load(Relaxed) * SHARDS / READAHEAD_PART;
         let most = bytes / (usize::from(pointer.blocks).max(1) * BLOCK);
         let left = parent.count() - index;
         let count = (self.readahead_states).follow(parent.pointer(), index, most.min(left));
@@ -303,12 +267,12 @@ impl<S: NodeSource> NodeCache<S> {
         self.load_for::<R>(usage, pointer, level)
     }
 
-    /// A node that is in memory.
+    /// A node in memory.
     fn find<R: Record>(&self, usage: Use, pointer: Pointer, level: u8) -> Option<Result<Node>> {
         let mut shard = self.shard(pointer).lock();
         let node = shard.find((pointer.block, pointer.birth), usage)?;
         drop(shard);
-        // Another tree's, or of another level: verified, but not for this place.
+        // Of another tree or level: verified, but not for this place.
         let fits = node.belongs(R::KIND, level) && node.pointer() == pointer;
         Some(match fits {
             true => Ok(node),
@@ -323,7 +287,7 @@ impl<S: NodeSource> NodeCache<S> {
         Ok(node)
     }
 
-    /// Reads and verifies a node, whatever is in memory.
+    /// Reads and verifies a node, even if it is in memory.
     pub(super) fn load_anew<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
         self.check_place(pointer)?;
         let mut bytes = zeroed(pointer);
@@ -333,8 +297,8 @@ impl<S: NodeSource> NodeCache<S> {
         self.verify::<R>(bytes.into(), pointer, level)
     }
 
-    /// Reads those of `pointers` that are not in memory, as one batch. A hint: what fails here
-    /// fails again where somebody waits for the answer.
+    /// Reads the `pointers` that are not in memory, as one batch. A hint: a failed read fails again
+    /// when its result is needed.
     pub(super) fn prefetch<R: Record>(&self, usage: Use, pointers: &[Pointer], level: u8) {
         let absent = |pointer: &&Pointer| {
             let held = self
@@ -398,9 +362,9 @@ impl Shard {
             return None;
         };
         self.hits += 1;
-        if usage == Use::Again {
+        if usage == Use::Reused {
             match held.once {
-                // Its first use that counts.
+                // The first use that counts.
                 true => self.once_bytes -= held.node.bytes().len(),
                 false => held.uses = (held.uses + 1).min(USES_MAX),
             }
@@ -439,7 +403,7 @@ impl Shard {
         self.bytes += len;
     }
 
-    /// Makes one step towards dropping a node: drops it, or gives it another round.
+    /// Makes one eviction step: drops a node, or gives it another round.
     fn evict(&mut self, limit: usize) {
         let small = self.small_bytes > limit / SMALL_PART || self.main.is_empty();
         let queue = if small {
@@ -450,7 +414,7 @@ impl Shard {
         let Some(place) = queue.pop_front() else {
             return;
         };
-        // What was forgotten has left its place in the queue behind.
+        // A dropped node has left its entry in the queue.
         let Some(held) = self.held.get_mut(&place).filter(|held| held.small == small) else {
             return;
         };

@@ -1,11 +1,11 @@
-//! Walking a whole tree and saying what is wrong with it.
+//! Walks a whole tree and reports its defects.
 //!
-//! Nodes are read from the device, whatever is cached. Damage ends the walk only below what is
-//! damaged: a block of records that cannot be read costs that block, a node the nodes below it.
+//! Nodes are read from the device, even if they are cached. Damage ends the walk only below the
+//! damaged part: an unreadable block of records costs that block, a node the nodes below it.
 //!
-//! *Invariants.* A node is walked into only if its first key is the one beside its pointer, and
-//! its keys lie in the range its parent gives it. Ranges of one level do not overlap, so no node
-//! is walked into twice on a level, and levels descend: the walk ends, whatever the nodes hold.
+//! *Invariants.* A node is entered only if its first key is the one beside its pointer, and its
+//! keys lie in the range that its parent gives it. Ranges of one level do not overlap, so no node
+//! is entered twice on a level, and levels descend: the walk ends for any content of the nodes.
 
 use super::cache::{NodeCache, NodeSource};
 use super::error::{Defect, Error};
@@ -18,39 +18,39 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-/// Something wrong with a tree.
+/// A defect of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The node it is about.
+    /// The node with the defect.
     pub node: Pointer,
-    /// Where that node stands.
+    /// The level of that node.
     pub level: u8,
     /// What is wrong.
     pub defect: Defect,
 }
 
-/// Whoever looks on at a check. Each part of a tree gets one of its own.
+/// The visitor of a check. Each part of a tree gets its own.
 pub trait Inspect<R: Record>: Send {
-    /// Something is wrong.
+    /// Called for each defect.
     fn finding(&mut self, finding: Finding);
 
-    /// A pointer leads to this node, sound or not; twice if two do.
+    /// Called for each pointer to a node, sound or not; twice for two pointers to it.
     fn node(&mut self, _node: Pointer, _level: u8) {}
 
-    /// A record, in order of keys within the part.
+    /// Called for each record, in order of keys within the part.
     fn record(&mut self, _key: R::Key, _value: R::Value<'_>) {}
 }
 
-/// A node that is still to be looked at.
+/// A node still to be visited.
 #[derive(Clone, Copy, Debug)]
 struct Place<K> {
     node: Pointer,
     level: u8,
-    /// Its first key; `None`: the root's, which nobody knows.
+    /// Its first key; `None` for the root, which has no key beside a pointer.
     first: Option<K>,
     /// Its keys lie below this one.
     end: Option<K>,
-    /// No later generation can have written it: its parent's.
+    /// The latest generation that can have written it: its parent's.
     newest: u64,
 }
 
@@ -62,12 +62,12 @@ struct Walk<'c, R: Record, S, I> {
     record: std::marker::PhantomData<R>,
 }
 
-/// Parts of a tree for every thread: enough to even out their weights.
+/// Parts of a tree per thread: enough to even out their weights.
 const PARTS_A_JOB: usize = 8;
 
 impl<R: Record, S: NodeSource> Tree<'_, R, S> {
-    /// Walks the tree on `jobs` threads. `newest` is the superblock's generation; `inspect` makes
-    /// the onlookers of the parts, which come back in order of keys.
+    /// Walks the tree on `jobs` threads. `newest` is the superblock's generation. `inspect` makes
+    /// the visitors of the parts, which are returned in order of keys.
     pub fn check<I: Inspect<R>>(
         &self,
         newest: u64,
@@ -130,7 +130,7 @@ impl<R: Record, S: NodeSource> Tree<'_, R, S> {
     }
 }
 
-/// Calls `work` for every part on `jobs` threads; what it returns comes in order of the parts.
+/// Calls `work` for every part on `jobs` threads; the results are in order of the parts.
 fn in_parallel<P: Sync, T: Send>(
     jobs: usize,
     parts: &[P],
@@ -175,7 +175,7 @@ impl<R: Record, S: NodeSource, I: Inspect<R>> Walk<'_, R, S, I> {
         });
     }
 
-    /// Looks at everything below `places`, which stand in order.
+    /// Visits everything below `places`, which are in order.
     fn below(&mut self, places: &[Place<R::Key>]) {
         let mut waiting: Vec<_> = places.iter().rev().copied().collect();
         while let Some(place) = waiting.pop() {
@@ -187,7 +187,7 @@ impl<R: Record, S: NodeSource, I: Inspect<R>> Walk<'_, R, S, I> {
         }
     }
 
-    /// The children of an interior node, or the place itself if it is a leaf's.
+    /// The children of an interior node, or the place itself for a leaf.
     fn expand_interior(&mut self, place: &Place<R::Key>) -> Vec<Place<R::Key>> {
         if place.level == 0 {
             vec![*place]
@@ -196,7 +196,7 @@ impl<R: Record, S: NodeSource, I: Inspect<R>> Walk<'_, R, S, I> {
         }
     }
 
-    /// Reads a node and looks at what all nodes have in common.
+    /// Reads a node and checks the properties of all nodes.
     fn load(&mut self, place: &Place<R::Key>) -> Option<Node> {
         self.inspect.node(place.node, place.level);
         if place.node.birth > place.newest {
@@ -283,7 +283,7 @@ impl<R: Record, S: NodeSource, I: Inspect<R>> Walk<'_, R, S, I> {
         }
     }
 
-    /// Reads one block of records, which ends where the run would open block `next`.
+    /// Reads one block of records, up to where the run would open block `next`.
     fn run(
         &mut self,
         place: &Place<R::Key>,

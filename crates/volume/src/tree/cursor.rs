@@ -1,7 +1,7 @@
-//! Reading records in order of their keys.
+//! Reads records in order of their keys.
 //!
-//! *Invariants.* Keys ascend strictly over the whole of a scan, or it ends with an error: so it
-//! ends, whatever the nodes hold.
+//! *Invariants.* Keys ascend strictly over a whole scan, or it ends with an error. So it ends for
+//! any content of the nodes.
 
 use super::cache::{NodeSource, Use};
 use super::error::{Defect, Error, Result};
@@ -12,31 +12,31 @@ use super::record::Record;
 use super::run::{Below, Run};
 use std::ops::ControlFlow;
 
-/// A place between two records of a [`Tree`].
+/// A position between two records of a [`Tree`].
 ///
-/// It holds on to the nodes on its path, so it stays where it is while the tree gets new roots.
-/// Whoever keeps the key of the last record can start again behind it with [`Cursor::seek`].
+/// It keeps the nodes on its path, so it remains valid while the tree gets new roots. From the key
+/// of the last record, [`Cursor::seek`] continues behind it.
 #[derive(Debug)]
 pub struct Cursor<'c, R: Record, S> {
     tree: Tree<'c, R, S>,
     /// Interior nodes from the root downwards.
     path: Vec<Step>,
     leaf: Option<Run<R>>,
-    /// The range of keys of the open leaf, once somebody asked.
+    /// The range of keys of the open leaf, once computed.
     span: Option<Span<R::Key>>,
     usage: Use,
 }
 
-/// Records between two keys that are looked for, of which each is read rather than searched past.
+/// The most records that are read one by one on the way to the next wanted key.
 const PASSED_MAX: usize = 32;
 
-/// From the first key to before the second; `None`: without end.
+/// From the first key to before the second; `None`: unbounded.
 type Span<K> = (Option<K>, Option<K>);
 
 #[derive(Debug)]
 struct Step {
     node: Node,
-    /// The child to go to next.
+    /// The next child.
     next: usize,
 }
 
@@ -47,11 +47,11 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             path: Vec::new(),
             leaf: None,
             span: None,
-            usage: Use::Again,
+            usage: Use::Reused,
         }
     }
 
-    /// Of which no node is kept behind it that it alone reads.
+    /// A cursor that drops the nodes that only it has read.
     pub(super) fn of_scan(tree: Tree<'c, R, S>) -> Self {
         Self {
             usage: Use::Once,
@@ -59,7 +59,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         }
     }
 
-    /// Goes before the first record at or above `from`; `None`: before the first of all.
+    /// Moves before the first record at or above `from`; `None`: before the first of all.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -102,7 +102,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         Ok(())
     }
 
-    /// The next record; `None`: there is none. After an error only a seek leads on.
+    /// The next record; `None` at the end. After an error only a seek continues.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -121,7 +121,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         }
     }
 
-    /// The next record if it lies below `bound`; else the cursor stays where it is.
+    /// The next record if it lies below `bound`; otherwise the cursor does not move.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -138,8 +138,8 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         }
     }
 
-    /// Calls `read` with this record and those that follow, until it says to stop; the cursor then
-    /// stands behind the last one it was called with. Faster than [`Self::next`] in a loop.
+    /// Calls `read` with the remaining records until it breaks. The cursor is then behind the last
+    /// one passed to it. Faster than [`Self::next`] in a loop.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -157,8 +157,8 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         Ok(())
     }
 
-    /// The value of `key`, wherever the cursor stands; it then stands behind that key. Much
-    /// cheaper than [`Tree::get`] for keys that ascend and lie close together.
+    /// The value of `key`, from any position; the cursor is then behind that key. Much cheaper than
+    /// [`Tree::get`] for ascending keys that lie close together.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -173,7 +173,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         }
     }
 
-    /// Calls `read` for each of these keys, which ascend, with its value if it is there. Cheaper than
+    /// Calls `read` for each of these ascending keys, with its value if it exists. Cheaper than
     /// [`Self::find`] for each of them.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
                     }
                     Some(_) => passed += 1,
                 }
-                // What is wanted next may be far away.
+                // The next wanted key may be far away.
                 match rest.is_empty() || passed > PASSED_MAX {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
@@ -250,7 +250,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         Ok(begin <= *key && *key < end)
     }
 
-    /// Goes into the leaf of the next record. `false`: there is none.
+    /// Opens the leaf of the next record. `false` at the end.
     #[inline]
     fn reach_record(&mut self) -> Result<bool> {
         loop {
@@ -265,14 +265,14 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         }
     }
 
-    /// The cursor is past this node.
+    /// The cursor has passed this node.
     fn pass(&self, node: &Node) {
         if self.usage == Use::Once {
             self.tree.cache.pass(node);
         }
     }
 
-    /// Opens the leaf behind the one that ended. `false`: there is none.
+    /// Opens the leaf behind the finished one. `false` at the end.
     fn open_next(&mut self) -> Result<bool> {
         self.span = None;
         let leaf = self.leaf.take();

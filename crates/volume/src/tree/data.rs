@@ -1,17 +1,17 @@
-//! The data tree: what an inode contains, by inode number, kind and offset.
+//! The data tree: the content of inodes, by inode number, kind and offset.
 //!
-//! Small content lies here itself, other content as extents; extended attributes beside it.
+//! Small content is stored here, other content as extents; extended attributes beside it.
 
 use super::pointer::ADDRESS_BITS;
 use super::record::{Key, Kind, Record};
-use super::varint::{Reader, put, put_difference};
+use crate::varint::{Reader, put, put_delta};
 use holdfast_types::{Ino, NAME_MAX};
 
 /// Records of the data tree.
 #[derive(Debug)]
 pub struct Contents;
 
-/// What a record of the data tree is.
+/// The kind of a record of the data tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum DataKind {
@@ -23,12 +23,12 @@ pub enum DataKind {
     Xattr = 2,
 }
 
-/// Where content stands.
+/// The key of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataKey {
-    /// Whose content.
+    /// The inode.
     pub ino: Ino,
-    /// Which kind.
+    /// The kind.
     pub kind: DataKind,
     /// Inline: 0. Extent: offset in the file, in blocks. Extended attribute: [`DataKey::xattr`].
     pub offset: u64,
@@ -45,8 +45,8 @@ impl DataKey {
         }
     }
 
-    /// The key of an extended attribute: hash of its name, then a number that tells names with
-    /// one hash apart.
+    /// The key of an extended attribute: the hash of its name, then a number that distinguishes
+    /// names with equal hashes.
     #[must_use]
     pub fn xattr(ino: Ino, hash: u32, ordinal: u32) -> Self {
         let offset = u64::from(hash) << 32 | u64::from(ordinal);
@@ -80,14 +80,14 @@ pub enum XattrValue<'a> {
     Inline(&'a [u8]),
     /// In blocks of its own.
     External {
-        /// Where.
+        /// The place of the value.
         extent: Extent,
         /// Length in bytes.
         len: u32,
     },
 }
 
-/// Content, or where it lies.
+/// Content, or its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data<'a> {
     /// The bytes: 1 to [`INLINE_MAX`].
@@ -103,7 +103,7 @@ pub enum Data<'a> {
     },
 }
 
-/// Longest inline bytes of one record.
+/// The most inline bytes of one record.
 pub const INLINE_MAX: usize = 4096;
 /// Files end below this, in blocks: byte offsets have 63 bits.
 const FILE_BLOCKS_END: u64 = 1 << 51;
@@ -125,15 +125,15 @@ const ADJACENT: u8 = 1 << 7;
 /// Extended attribute: the value lies in blocks of its own.
 const EXTERNAL: u8 = 1 << 5;
 
-/// What the next record is coded against.
+/// The fields that the next record is coded against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataContext {
     ino: u64,
     kind: u8,
     offset: u64,
-    /// Where in the file the previous extent ends.
+    /// The end of the previous extent in the file.
     end: u64,
-    /// Where on the device it ends.
+    /// Its end on the device.
     block_end: u64,
     birth: u64,
 }
@@ -186,23 +186,23 @@ impl Extent {
     fn encode(&self, context: &mut DataContext, out: &mut Vec<u8>) {
         put(out, u64::from(self.blocks));
         if self.block != context.block_end {
-            put_difference(out, self.block, context.block_end);
+            put_delta(out, self.block, context.block_end);
         }
         if self.birth != context.birth {
-            put_difference(out, self.birth, context.birth);
+            put_delta(out, self.birth, context.birth);
         }
         context.block_end = self.block + u64::from(self.blocks);
         context.birth = self.birth;
     }
 
     fn decode(context: &mut DataContext, tag: u8, input: &mut Reader<'_>) -> Option<Self> {
-        let blocks = input.word()?;
+        let blocks = input.narrow()?;
         let block = match tag & ADJACENT {
-            0 => input.difference(context.block_end)?,
+            0 => input.delta(context.block_end)?,
             _ => context.block_end,
         };
         if tag & SAME_BIRTH == 0 {
-            context.birth = input.difference(context.birth)?;
+            context.birth = input.delta(context.birth)?;
         }
         let extent = Self {
             block,
@@ -235,7 +235,7 @@ fn tag_of(context: &DataContext, key: DataKey, value: &Data<'_>) -> u8 {
     key.kind as u8 | flag(same, SAME) | own
 }
 
-/// The key of a record whose flag byte is `tag`; the context holds it afterwards.
+/// The key of a record with flag byte `tag`; the context holds it afterwards.
 #[inline]
 fn read_key(context: &mut DataContext, tag: u8, input: &mut Reader<'_>) -> Option<DataKey> {
     let kind = kind_of(tag & KIND)?;
@@ -264,7 +264,9 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn read_bytes<'a>(input: &mut Reader<'a>) -> Option<&'a [u8]> {
-    let len = input.word().filter(|&len| len as usize <= INLINE_MAX)?;
+    let len = input
+        .narrow::<u32>()
+        .filter(|&len| len as usize <= INLINE_MAX)?;
     input.take(len as usize)
 }
 
@@ -361,7 +363,7 @@ impl Record for Contents {
                     let extent = Extent::decode(context, tag, input)?;
                     XattrValue::External {
                         extent,
-                        len: input.word()?,
+                        len: input.narrow()?,
                     }
                 };
                 Data::Xattr { name, value }

@@ -1,26 +1,26 @@
 //! The entry tree: names by directory and cookie.
 
 use super::record::{Key, Kind, Record};
-use super::varint::{Reader, put, put_difference};
+use crate::varint::{Reader, put, put_delta};
 use holdfast_types::{FileType, Ino, NAME_MAX};
 
 /// Records of the entry tree.
 #[derive(Debug)]
 pub struct Entries;
 
-/// Where a name stands.
+/// The key of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryKey {
-    /// In this directory.
+    /// The directory.
     pub dir: Ino,
-    /// At this position.
+    /// The position in it.
     pub cookie: u64,
 }
 
-/// A name and what it leads to.
+/// A name and its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The inode it leads to.
+    /// The inode.
     pub ino: Ino,
     /// That inode's type.
     pub kind: FileType,
@@ -36,10 +36,10 @@ const SAME_DIR: u8 = 1 << 4;
 const NEXT_COOKIE: u8 = 1 << 5;
 /// The inode is the previous one plus 1.
 const NEXT_INO: u8 = 1 << 6;
-/// No record has it.
+/// Set in no record.
 const UNUSED: u8 = 1 << 7;
 
-/// What the next record is coded against.
+/// The fields that the next record is coded against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryContext {
     dir: u64,
@@ -63,7 +63,7 @@ impl Key for EntryKey {
     }
 }
 
-/// The directory and the cookie of a record whose flag byte is `tag`.
+/// The directory and the cookie of a record with flag byte `tag`.
 #[inline]
 fn read_key(context: &mut EntryContext, tag: u8, input: &mut Reader<'_>) -> Option<EntryKey> {
     let base = if tag & SAME_DIR == 0 {
@@ -120,7 +120,7 @@ impl Record for Entries {
             put(out, cookie.wrapping_sub(base));
         }
         if !next_ino {
-            put_difference(out, entry.ino.0, context.ino);
+            put_delta(out, entry.ino.0, context.ino);
         }
         out.push(entry.name.len() as u8);
         out.extend_from_slice(entry.name);
@@ -141,7 +141,7 @@ impl Record for Entries {
             .filter(|kind| kind.dirent_type() == tag & KIND && tag & UNUSED == 0)?;
         let key = read_key(context, tag, input)?;
         context.ino = if tag & NEXT_INO == 0 {
-            input.difference(context.ino)?
+            input.delta(context.ino)?
         } else {
             context.ino.checked_add(1)?
         };

@@ -1,41 +1,41 @@
-//! What can go wrong with a tree.
+//! Errors of a tree.
 
 use holdfast_types::Errno;
 use std::fmt;
 
-/// What is wrong with a node. Found by lookups, merges and checks alike.
+/// A defect of a node, found by lookups, merges and checks alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Defect {
-    /// The device does not give it back.
+    /// The device cannot read it.
     Unreadable {
-        /// What it said.
+        /// The device's error.
         errno: Errno,
     },
-    /// The pointer leads outside the device, or its length is none that nodes have.
+    /// The pointer leads outside the device, or no node has its length.
     Pointer,
-    /// It does not begin as nodes do.
+    /// It does not begin like a node.
     Magic,
     /// The checksum does not match.
     Checksum,
     /// It belongs to another volume, perhaps an earlier one of this device.
     Volume {
-        /// What it says.
+        /// The identity in the node.
         found: u32,
     },
-    /// It says it belongs to another block: a misdirected write.
+    /// It belongs to another block: a misdirected write.
     Address {
-        /// What it says.
+        /// The block in the node.
         found: u64,
     },
-    /// It was not written when its pointer says: a lost write, or a stale pointer.
+    /// It was not written in the pointer's generation: a lost write, or a stale pointer.
     Generation {
-        /// What the pointer says.
+        /// The pointer's generation.
         expected: u64,
-        /// What the node says.
+        /// The node's generation.
         found: u64,
     },
-    /// It was born after the superblock that leads to it.
+    /// It is newer than the superblock that leads to it.
     Future {
         /// The birth generation.
         found: u64,
@@ -44,29 +44,29 @@ pub enum Defect {
     },
     /// It belongs to another kind of tree.
     Kind {
-        /// What it says.
+        /// The kind in the node.
         found: u8,
     },
     /// It is not of the level below its parent's.
     Level {
-        /// What its place asks for.
+        /// The level of its place.
         expected: u8,
-        /// What it says.
+        /// The level in the node.
         found: u8,
     },
     /// Lengths and counts in its header contradict each other.
     Layout,
-    /// A record that no writer makes.
+    /// A record that no writer produces.
     Record,
     /// Keys that do not ascend.
     Order,
-    /// Keys outside the range that the parent gives it.
+    /// Keys outside the range of its place.
     Range,
-    /// Bytes that should be zero are not.
+    /// Nonzero bytes in the padding.
     Padding,
-    /// The root counts other records than there are.
+    /// The root's count of records is wrong.
     Count {
-        /// What the root says.
+        /// The root's count.
         expected: u64,
         /// What was found.
         found: u64,
@@ -104,7 +104,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// Why a tree could not be read or changed.
+/// An error of reading or changing a tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -113,21 +113,21 @@ pub enum Error {
     Device {
         /// Block of the node.
         block: u64,
-        /// What the device said.
+        /// The device's error.
         errno: Errno,
     },
     /// There is no space for a new node.
     #[error("no space for a tree node")]
     NoSpace,
-    /// What was read is not what was written.
+    /// The bytes read are not those written.
     #[error("tree node at block {block}: {defect}")]
     Corrupt {
         /// Block of the node.
         block: u64,
-        /// What is wrong with it.
+        /// The defect.
         defect: Defect,
     },
-    /// The changes of a merge do not ascend strictly; nothing was changed.
+    /// The changes of a merge do not ascend strictly; the tree was not changed.
     #[error("changes of a tree out of order")]
     Unsorted,
     /// A record that cannot be stored: too long, or a field out of its range.
@@ -141,5 +141,5 @@ impl Error {
     }
 }
 
-/// A result whose error is an [`enum@Error`].
+/// A result with an [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

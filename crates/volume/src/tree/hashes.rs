@@ -1,21 +1,21 @@
-//! The hash tree: where in a directory a name may stand, by the hash of the name.
+//! The hash tree: the positions of names in directories, by the hash of the name.
 //!
-//! Names whose hashes are equal are neighbouring keys; the entry tree has the names themselves.
+//! Names with equal hashes are neighbouring keys; the entry tree has the names themselves.
 
 use super::record::{Key, Kind, Record};
-use super::varint::{Reader, put};
+use crate::varint::{Reader, put};
 use holdfast_types::Ino;
 
 /// Records of the hash tree: keys without values.
 #[derive(Debug)]
 pub struct Hashes;
 
-/// A name's hash and where the name stands.
+/// A name's hash and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HashKey {
-    /// In this directory.
+    /// The directory.
     pub dir: Ino,
-    /// The hash of the name, with the realm's seed.
+    /// The hash of the name, with the subvolume's seed.
     pub hash: u32,
     /// The cookie of its entry.
     pub cookie: u64,
@@ -33,10 +33,10 @@ impl HashKey {
     }
 }
 
-/// The low bit beside a hash: another directory than the previous record's.
+/// The low bit beside a hash: set if the directory is not the previous record's.
 const NEW_DIR: u64 = 1;
 
-/// What the next record is coded against.
+/// The fields that the next record is coded against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashContext {
     dir: u64,

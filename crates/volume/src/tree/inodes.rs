@@ -1,10 +1,10 @@
 //! The inode tree: attributes by number.
 //!
-//! Neighbours were mostly made together: same owner, same directory, times a little apart. Times
-//! are coded against the previous record's, so that even a chmod of everything stays short.
+//! Neighbours were mostly created together: same owner, same directory, similar times. Times are
+//! coded against the previous record's, so that even a chmod of everything stays short.
 
 use super::record::{Key, Kind, Record};
-use super::varint::{Reader, put, put_difference};
+use crate::varint::{Reader, put, put_delta};
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino, Time, mode_bits};
 
@@ -12,14 +12,14 @@ use holdfast_types::{FileFlags, FileType, Ino, Time, mode_bits};
 #[derive(Debug)]
 pub struct Inodes;
 
-/// What the inode tree keeps of an inode.
+/// The attributes of an inode in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inode {
     /// Its attributes; `ino` is the key.
     pub record: InodeRecord,
     /// A directory's next cookie; 0 for others.
     pub next_cookie: u64,
-    /// What the store marks; no bit has a meaning here.
+    /// Flags of the store; the tree gives no bit a meaning.
     pub flags: u32,
 }
 
@@ -35,7 +35,7 @@ const SAME_PARENT: u8 = 1 << 3;
 const NEXT: u8 = 1 << 4;
 /// Extensions follow.
 const EXTENDED: u8 = 1 << 5;
-/// Where the form of the times begins.
+/// The first bit of the form of the times.
 const TIMES_SHIFT: u8 = 6;
 
 /// Extension: a device number.
@@ -46,7 +46,7 @@ const COOKIE: u64 = 1 << 1;
 const FLAGS: u64 = 1 << 2;
 /// Extension of no bytes: there may be extended attributes.
 const XATTRS: u64 = 1 << 3;
-/// Extension: the blocks that a regular file takes, where its size says others.
+/// Extension: the blocks of a regular file, where they do not follow from its size.
 const SPACE: u64 = 1 << 4;
 
 /// Extension: file flags and project.
@@ -54,10 +54,10 @@ const ATTRIBUTES: u64 = 1 << 5;
 
 const KNOWN: u64 = DEVICE | COOKIE | FLAGS | XATTRS | SPACE | ATTRIBUTES;
 
-/// A file has no more blocks.
+/// The most blocks of a file.
 const BLOCKS_MAX: u64 = 1 << 51;
 
-/// How the four times relate.
+/// The relation of the four times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Times {
@@ -94,7 +94,7 @@ impl Times {
     }
 }
 
-/// What the next record is coded against.
+/// The fields that the next record is coded against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InodeContext {
     ino: u64,
@@ -111,7 +111,7 @@ fn mode_of(record: &InodeRecord) -> u16 {
 }
 
 fn kind_of(mode: u16) -> Option<FileType> {
-    // `from_mode` takes an absent kind for a regular file; on disk it is a defect.
+    // `from_mode` returns a regular file for a missing kind; on disk that is a defect.
     FileType::from_mode(u32::from(mode)).filter(|&kind| kind as u16 == mode >> 12)
 }
 
@@ -170,13 +170,13 @@ impl Record for Inodes {
         if !next {
             put(out, key.0.wrapping_sub(context.ino));
         }
-        put_difference(out, record.ctime.0 as u64, context.ctime);
+        put_delta(out, record.ctime.0 as u64, context.ctime);
         if times != Times::Fresh {
-            put_difference(out, record.btime.0 as u64, context.btime);
+            put_delta(out, record.btime.0 as u64, context.btime);
         }
         if times == Times::Any {
-            put_difference(out, record.mtime.0 as u64, record.ctime.0 as u64);
-            put_difference(out, record.atime.0 as u64, record.mtime.0 as u64);
+            put_delta(out, record.mtime.0 as u64, record.ctime.0 as u64);
+            put_delta(out, record.atime.0 as u64, record.mtime.0 as u64);
         }
         if !same_owner {
             out.extend_from_slice(&mode.to_le_bytes());
@@ -190,7 +190,7 @@ impl Record for Inodes {
             put(out, record.size);
         }
         if record.parent.0 != context.parent {
-            put_difference(out, record.parent.0, context.parent);
+            put_delta(out, record.parent.0, context.parent);
         }
         if extensions != 0 {
             put_extensions(inode, extensions, out);
@@ -218,13 +218,13 @@ impl Record for Inodes {
         let [atime, mtime, btime] = read_times(context, flags >> TIMES_SHIFT, input)?;
         if flags & SAME_OWNER == 0 {
             context.mode = input.short()?;
-            context.uid = input.word()?;
-            context.gid = input.word()?;
+            context.uid = input.narrow()?;
+            context.gid = input.narrow()?;
         }
         context.btime = btime;
         let kind = kind_of(context.mode)?;
         let nlink = if flags & USUAL_LINKS == 0 {
-            input.word()?
+            input.narrow()?
         } else {
             usual_links(kind)
         };
@@ -234,7 +234,7 @@ impl Record for Inodes {
             0
         };
         if flags & SAME_PARENT == 0 {
-            context.parent = input.difference(context.parent)?;
+            context.parent = input.delta(context.parent)?;
         }
         let more = match flags & EXTENDED {
             0 => Extensions::default(),
@@ -286,27 +286,27 @@ impl Record for Inodes {
     }
 }
 
-/// Reads atime, mtime and btime; ctime goes into the context.
+/// Reads atime, mtime and btime; ctime is already in the context.
 #[inline]
 fn read_times(context: &mut InodeContext, form: u8, input: &mut Reader<'_>) -> Option<[u64; 3]> {
-    context.ctime = input.difference(context.ctime)?;
+    context.ctime = input.delta(context.ctime)?;
     let ctime = context.ctime;
     if form == Times::Fresh as u8 {
         return Some([ctime; 3]);
     }
-    let btime = input.difference(context.btime)?;
+    let btime = input.delta(context.btime)?;
     if form == Times::Changed as u8 {
         return Some([btime; 3]);
     }
     if form == Times::Written as u8 {
         return Some([btime, ctime, btime]);
     }
-    let mtime = input.difference(ctime)?;
-    let atime = input.difference(mtime)?;
+    let mtime = input.delta(ctime)?;
+    let atime = input.delta(mtime)?;
     Some([atime, mtime, btime])
 }
 
-/// Can a file of so many bytes have so many blocks, and have to say so?
+/// Can a file of so many bytes have so many blocks, and must it say so?
 fn is_space(blocks: u64, size: u64) -> bool {
     blocks <= BLOCKS_MAX && StoredSpace::of(blocks, size) != StoredSpace::AS_SIZE
 }
@@ -345,7 +345,7 @@ fn put_extensions(inode: &Inode, extensions: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// What few inodes have.
+/// The fields that few inodes have.
 #[derive(Default)]
 struct Extensions {
     rdev: u64,
@@ -357,7 +357,7 @@ struct Extensions {
     project: u32,
 }
 
-/// What says it is extended has an extension, and none is 0 but space.
+/// A record with the extension bit has an extension, and no extension is 0 but space.
 fn read_extensions(input: &mut Reader<'_>) -> Option<Extensions> {
     let extensions = input.number()?;
     if extensions == 0 || extensions & !KNOWN != 0 {
@@ -381,8 +381,8 @@ fn read_extensions(input: &mut Reader<'_>) -> Option<Extensions> {
         found.space = Some(input.number()?);
     }
     if extensions & ATTRIBUTES != 0 {
-        found.file_flags = FileFlags::from_bits_retain(input.word()?);
-        found.project = input.word()?;
+        found.file_flags = FileFlags::from_bits_retain(input.narrow()?);
+        found.project = input.narrow()?;
         if found.file_flags.is_empty() && found.project == 0 {
             return None;
         }

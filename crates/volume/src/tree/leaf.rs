@@ -1,18 +1,18 @@
-//! Making leaves: records in, full leaves out.
+//! Builds leaves out of records.
 
 use super::error::{Error, Result};
 use super::node::{HEADER, OFFSET};
+use super::node_size::NodeSize;
 use super::record::Record;
 use super::run::Coded;
-use super::shape::Shape;
-use super::varint::Reader;
+use crate::varint::Reader;
 
-/// The content of a leaf that has no place yet.
+/// The content of a leaf that is not written yet.
 #[derive(Debug)]
 pub(super) struct Leaf<R: Record> {
     /// Room for the header, then the blocks of records.
     bytes: Vec<u8>,
-    /// Where each block begins.
+    /// The start of each block.
     offsets: Vec<u16>,
     records: u32,
     first: Option<R::Key>,
@@ -34,7 +34,7 @@ impl<R: Record> Leaf<R> {
         self.records == 0
     }
 
-    /// Bytes it takes in a node.
+    /// The bytes it takes in a node.
     pub(super) fn used(&self) -> usize {
         self.bytes.len() + self.offsets.len() * OFFSET
     }
@@ -60,7 +60,7 @@ impl<R: Record> Leaf<R> {
         &mut self.bytes
     }
 
-    /// Makes it empty, and keeps its memory.
+    /// Empties it, and keeps its memory.
     pub(super) fn reset(&mut self) {
         self.bytes.clear();
         self.bytes.resize(HEADER, 0);
@@ -69,9 +69,9 @@ impl<R: Record> Leaf<R> {
         self.first = None;
     }
 
-    /// Moves blocks from the end of `self` to the beginning of `next` until both are about
-    /// equally full, and `next` takes no more than `limit` bytes. Blocks can be read by
-    /// themselves, so nothing is coded anew.
+    /// Moves blocks from the end of `self` to the beginning of `next` until both are about equally
+    /// full; `next` takes at most `limit` bytes. Blocks are independent, so they need no new
+    /// coding.
     pub(super) fn balance(&mut self, next: &mut Self, limit: usize) {
         let total = self.used() + next.used() - HEADER;
         let half = total.div_ceil(2);
@@ -105,34 +105,34 @@ impl<R: Record> Leaf<R> {
 #[derive(Debug)]
 pub(super) struct LeafWriter<R: Record> {
     pub(super) leaf: Leaf<R>,
-    shape: Shape,
-    /// Where the open block begins.
+    node_size: NodeSize,
+    /// The start of the open block.
     start: usize,
     /// Records of the open block.
     run: u8,
     context: R::Context,
-    /// Records that the open block may have.
+    /// The most records of the open block.
     run_max: u8,
-    /// Where the next block is to be cut, if that is not where it is full.
+    /// Where the next block ends, if not where it is full.
     cut: Option<u8>,
-    /// Does it follow an old leaf? Then a block takes half as many records more, so that what was added to an old block
-    /// needs no second one, and the next old block can be copied.
+    /// Does it follow an old leaf? A block then takes up to half as many more records, so that
+    /// additions to an old block need no second one, and the next old block can be copied.
     pub(super) follows: bool,
 }
 
-/// Has a record found a place?
+/// Was the record appended?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     Yes,
-    /// The leaf is full: close it, and come again.
+    /// The leaf is full: close it, and try again.
     Full,
 }
 
 impl<R: Record> LeafWriter<R> {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(node_size: NodeSize) -> Self {
         Self {
             leaf: Leaf::default(),
-            shape,
+            node_size,
             start: 0,
             run: 0,
             context: R::Context::default(),
@@ -142,20 +142,21 @@ impl<R: Record> LeafWriter<R> {
         }
     }
 
-    /// The records of an old block come, and changes among them. If they are many it becomes two of the same size: one that is
-    /// full, and a rest, would not leave the next old block as it is.
+    /// Announces the records of an old block, with changes among them. If they are too many, they
+    /// become two blocks of the same size: a full one and a small rest would prevent copying the
+    /// next old block.
     pub(super) fn rewrite_block(&mut self, records: u8) {
-        let run = self.shape.run::<R>();
+        let run = self.node_size.run::<R>();
         let many = records > run.saturating_add(run / 4);
         self.cut = (many && self.run == 0).then_some(records.div_ceil(2));
     }
 
-    /// Is a block of so many records in so many bytes worth being kept as it is?
+    /// Is a block of so many records in so many bytes worth copying?
     fn is_worth_keeping(&self, records: u8, bytes: usize) -> bool {
-        records >= self.shape.run::<R>().div_ceil(2) || bytes > self.shape.run_bytes() / 2
+        records >= self.node_size.run::<R>().div_ceil(2) || bytes > self.node_size.run_bytes() / 2
     }
 
-    /// Ends the open block if it is not too small. Can a whole block follow?
+    /// Ends the open block unless it is too small. Can a whole block follow?
     pub(super) fn end_block(&mut self) -> bool {
         if self.run > 0 {
             let bytes = self.leaf.bytes.len() - self.start;
@@ -167,15 +168,15 @@ impl<R: Record> LeafWriter<R> {
         true
     }
 
-    /// Copies a block, which begins with the key `first` above all others, as it is. `None`: its records
-    /// should come one by one, since it is small, or too long for a node of this shape.
+    /// Copies a block with the first key `first`, above all keys so far. `None`: it is too small or
+    /// too long for a copy, so its records must be appended one by one.
     pub(super) fn copy_block(&mut self, first: R::Key, block: &[u8]) -> Option<Fit> {
         debug_assert_eq!(self.run, 0, "no block is open");
         let records = block[0];
         if !self.is_worth_keeping(records, block.len()) {
             return None;
         }
-        if self.leaf.used() + block.len() + OFFSET > self.shape.fill() {
+        if self.leaf.used() + block.len() + OFFSET > self.node_size.fill() {
             return (!self.leaf.is_empty()).then_some(Fit::Full);
         }
         self.leaf.offsets.push(self.leaf.bytes.len() as u16);
@@ -185,8 +186,8 @@ impl<R: Record> LeafWriter<R> {
         Some(Fit::Yes)
     }
 
-    /// How many records, and bytes of them, the open block has room for, if records that were coded against `context` may
-    /// follow as they are.
+    /// How many records, and bytes of them, fit into the open block, if records coded against
+    /// `context` may follow unchanged.
     #[inline]
     pub(super) fn room_behind(&self, context: &R::Context) -> Option<(u8, usize)> {
         if self.run == 0 || self.context != *context {
@@ -195,13 +196,13 @@ impl<R: Record> LeafWriter<R> {
         let records = self.run_max.saturating_sub(self.run);
         let block = self.leaf.bytes.len() - self.start;
         let bytes = usize::min(
-            self.shape.fill().saturating_sub(self.leaf.used()),
-            self.shape.run_bytes().saturating_sub(block),
+            self.node_size.fill().saturating_sub(self.leaf.used()),
+            self.node_size.run_bytes().saturating_sub(block),
         );
         Some((records, bytes))
     }
 
-    /// Appends records as they are coded; there is [room](Self::room_behind) for them.
+    /// Appends coded records; there is [room](Self::room_behind) for them.
     pub(super) fn append_coded(&mut self, coded: &Coded<'_, R>) {
         self.leaf.bytes.extend_from_slice(coded.bytes);
         self.leaf.records += u32::from(coded.records);
@@ -216,14 +217,14 @@ impl<R: Record> LeafWriter<R> {
         let before = self.leaf.bytes.len();
         let opens = self.run == 0
             || self.run >= self.run_max
-            || before - self.start > self.shape.run_bytes();
+            || before - self.start > self.node_size.run_bytes();
         if opens {
             self.open(before);
         }
         R::encode(&mut self.context, key, value, &mut self.leaf.bytes);
-        if self.leaf.used() > self.shape.fill() {
+        if self.leaf.used() > self.node_size.fill() {
             let alone = self.leaf.records == 0;
-            if !alone || self.leaf.used() > self.shape.longest() {
+            if !alone || self.leaf.used() > self.node_size.longest() {
                 self.leaf.bytes.truncate(before);
                 if opens {
                     self.leaf.offsets.pop();
@@ -250,7 +251,7 @@ impl<R: Record> LeafWriter<R> {
         self.context = R::Context::default();
         self.start = at;
         self.run = 0;
-        let run = self.shape.run::<R>();
+        let run = self.node_size.run::<R>();
         let more = if self.follows { run / 2 } else { 0 };
         self.run_max = self.cut.take().unwrap_or(run.saturating_add(more));
     }

@@ -1,4 +1,4 @@
-//! Finding one record.
+//! Finds one record.
 
 use super::cache::{NodeCache, NodeSource, Use};
 use super::cursor::Cursor;
@@ -9,10 +9,10 @@ use super::record::Record;
 use super::run::{Below, Run};
 use std::marker::PhantomData;
 
-/// Interior nodes that are read at once where all are needed.
+/// Interior nodes that are read at once if all are needed.
 const AT_ONCE: usize = 64;
 
-/// A tree as it is below one root: it never changes. Reading takes no lock but the cache's.
+/// A tree below one root, which never changes. Reading takes no lock but the cache's.
 #[derive(Debug)]
 pub struct Tree<'c, R, S> {
     pub(super) cache: &'c NodeCache<S>,
@@ -38,7 +38,7 @@ pub(super) fn child<R: Record>(node: &Node, index: usize) -> Result<(R::Key, Poi
 }
 
 impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
-    /// The tree below `root` (`None`: an empty one), whose nodes `cache` reads.
+    /// The tree below `root` (`None`: an empty one), read through `cache`.
     #[must_use]
     pub fn new(cache: &'c NodeCache<S>, root: Option<Root>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         })
     }
 
-    /// Calls `read` with the last record whose key is below `bound`: the end of a prefix.
+    /// Calls `read` with the last record with a key below `bound`: the end of a prefix.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -97,7 +97,8 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         if upto == 0 {
             return Ok(None);
         }
-        // Once to count, once to stop at the last: a record cannot be held while the next is read.
+        // The first pass counts, the second stops at the last: a record cannot be held while the
+        // next is read.
         let mut run = Run::<R>::new(leaf);
         run.rewind(upto - 1);
         let mut below = 0_usize;
@@ -111,7 +112,8 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         Ok(run.next()?.map(|(key, value)| read(key, value)))
     }
 
-    /// The leaf that holds `key` if any does; `before`: the one that holds the last key below it.
+    /// The leaf that holds `key` if any does; with `before`, the one that holds the last key below
+    /// it.
     fn leaf_of(&self, key: &R::Key, before: bool) -> Result<Option<Node>> {
         let Some(root) = self.root else {
             return Ok(None);
@@ -129,7 +131,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
                 return Ok(None);
             }
             level -= 1;
-            node = (self.cache).load_child::<R>(Use::Again, &node, upto - 1, level)?;
+            node = (self.cache).load_child::<R>(Use::Reused, &node, upto - 1, level)?;
         }
         Ok(Some(node))
     }
@@ -144,7 +146,8 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         Ok(cursor)
     }
 
-    /// As [`Self::range`], for a scan of all records: what it reads alone is not kept behind it.
+    /// Like [`Self::range`], for a scan of all records: the nodes that only the scan reads are not
+    /// kept.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -154,8 +157,8 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         Ok(cursor)
     }
 
-    /// At most `parts - 1` ascending keys that cut the tree into about equal parts, for those
-    /// who read it in parallel. Reads no leaf.
+    /// At most `parts - 1` ascending keys that cut the tree into about equal parts, for parallel
+    /// readers. Reads no leaf.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -188,7 +191,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         }
     }
 
-    /// How many nodes there are. Reads interior ones only.
+    /// The number of nodes. Reads interior ones only.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -201,7 +204,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         for level in (1..=root.level.min(LEVEL_MAX)).rev() {
             let mut below = Vec::new();
             for some in row.chunks(AT_ONCE) {
-                self.cache.prefetch::<R>(Use::Again, some, level);
+                self.cache.prefetch::<R>(Use::Reused, some, level);
                 for pointer in some {
                     if level == 1 {
                         nodes += self.cache.load::<R>(*pointer, level)?.count() as u64;

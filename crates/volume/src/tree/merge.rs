@@ -1,38 +1,38 @@
-//! Changing a tree: a sorted stream of changes makes a new root.
+//! Changes a tree: a sorted stream of changes makes a new root.
 //!
-//! The old tree is walked from left to right along with the changes. Leaves that no change
-//! touches are taken over by their pointer, whole subtrees at once; of the others, blocks of records
-//! that no change touches are copied, and the rest is read record by record and written anew, packed
-//! full where changes are dense. Nothing is changed in place.
+//! The old tree is walked from left to right along with the changes. Leaves without a change are
+//! reused by their pointer, whole subtrees at once. Of the others, blocks of records without a
+//! change are copied, and the remaining records are coded again, packed full where changes are
+//! dense. No node is changed in place.
 //!
 //! *Invariants.* Changes ascend strictly. At any moment all records below the last change are in
-//! the output, and all above are still to be read. An error, or dropping the merge, leaves the
-//! old tree as it is and gives back every block that was taken.
+//! the output, and all above are still to be read. An error, or dropping the merge, leaves the old
+//! tree as it is and gives back every block that was taken.
 //!
 //! *Balance.* A leaf or interior node below a third of its room is joined with its neighbour,
-//! unless it is the last of its level: the right edge stays as it is, so that appending fills
-//! every node.
+//! unless it is the last of its level. The right edge is left alone, so that appending fills every
+//! node.
 
 use super::cache::{NodeSource, Use};
 use super::error::{Defect, Error, Result};
 use super::lookup::{Tree, child};
 use super::node::{Birth, Node};
+use super::node_size::NodeSize;
 use super::output::{NodeSpace, Output};
 use super::pointer::{LEVEL_MAX, Pointer, Root};
 use super::record::Record;
 use super::run::{Below, Run};
-use super::shape::Shape;
 
-/// What becomes of a key.
+/// A change of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<V> {
-    /// It gets this value, whether it was there or not.
+    /// Sets the value, whether the key exists or not.
     Put(V),
-    /// It goes, if it was there.
+    /// Deletes the key, if it exists.
     Delete,
 }
 
-/// What a merge did.
+/// The result of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// The new tree; `None`: it is empty.
@@ -41,25 +41,25 @@ pub struct Merged {
     pub written: u64,
     /// Nodes of the old tree that were freed.
     pub freed: u64,
-    /// Keys that were not there before.
+    /// Keys that did not exist before.
     pub added: u64,
     /// Keys that got a new value.
     pub replaced: u64,
-    /// Keys that went.
+    /// Keys that were deleted.
     pub deleted: u64,
-    /// Deletions of what was not there.
+    /// Deletions of keys that did not exist.
     pub missing: u64,
 }
 
-/// A merge under way: give it changes in ascending order, then finish it.
+/// A merge in progress: takes changes in ascending order, until it is finished.
 #[derive(Debug)]
 pub struct Merge<'c, 's, R: Record, S, N: NodeSpace> {
     tree: Tree<'c, R, S>,
     output: Output<'s, R, N>,
     started: bool,
-    /// Interior nodes of the old tree on the way to where the merge is.
+    /// Interior nodes of the old tree on the path to the current leaf.
     path: Vec<Step<R>>,
-    /// The old leaf it is in.
+    /// The current old leaf.
     leaf: Option<OldLeaf<R>>,
     last: Option<R::Key>,
     done: Merged,
@@ -69,7 +69,7 @@ pub struct Merge<'c, 's, R: Record, S, N: NodeSpace> {
 struct Step<R: Record> {
     node: Node,
     next: usize,
-    /// Keys below it lie under this one.
+    /// All keys below it are less than this one.
     end: Option<R::Key>,
 }
 
@@ -79,8 +79,8 @@ struct OldLeaf<R: Record> {
     end: Option<R::Key>,
 }
 
-/// Is all that ends at `end` below `key`? `None` is beyond all keys.
-fn ends_before<K: Ord>(end: Option<&K>, key: Option<&K>) -> bool {
+/// Is everything that ends at `end` below `key`? `None` is beyond all keys.
+fn is_before<K: Ord>(end: Option<&K>, key: Option<&K>) -> bool {
     match (end, key) {
         (_, None) => true,
         (None, Some(_)) => false,
@@ -89,18 +89,18 @@ fn ends_before<K: Ord>(end: Option<&K>, key: Option<&K>) -> bool {
 }
 
 impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
-    /// Begins to change this tree into a new one, whose nodes go to `space`.
+    /// Begins to change this tree into a new one, with nodes in `space`.
     pub fn merge<'s, N: NodeSpace>(
         &self,
         birth: Birth,
-        shape: Shape,
+        node_size: NodeSize,
         space: &'s mut N,
     ) -> Merge<'c, 's, R, S, N> {
         let goal = self.root.map_or(0, |root| root.node.block);
         let volume = self.cache.source().volume();
         Merge {
             tree: *self,
-            output: Output::new(space, shape, birth, volume, goal),
+            output: Output::new(space, node_size, birth, volume, goal),
             started: false,
             path: Vec::new(),
             leaf: None,
@@ -108,40 +108,14 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
             done: Merged::default(),
         }
     }
-
-    /// Changes this tree into a new one by all of `changes`, which ascend strictly.
-    ///
-    /// # Errors
-    /// Those of the changes, of reading and of `space`, and [`Error::Unsorted`]. Then nothing of
-    /// this tree was touched and every block taken was given back.
-    pub fn merge_all<'v, N, E, I>(
-        &self,
-        birth: Birth,
-        shape: Shape,
-        space: &mut N,
-        changes: I,
-    ) -> Result<Merged, E>
-    where
-        N: NodeSpace,
-        E: From<Error>,
-        I: IntoIterator<Item = Result<(R::Key, Change<R::Value<'v>>), E>>,
-    {
-        let mut merge = self.merge(birth, shape, space);
-        for change in changes {
-            match change? {
-                (key, Change::Put(value)) => merge.put(key, &value)?,
-                (key, Change::Delete) => merge.delete(key)?,
-            }
-        }
-        Ok(merge.finish()?)
-    }
 }
 
 impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
-    /// `key` gets `value`.
+    /// Sets the value of `key`.
     ///
     /// # Errors
-    /// As [`Tree::merge_all`]; the merge can then only be dropped.
+    /// [`Error::Unsorted`], and those of reading and of `space`. The merge can then only be
+    /// dropped, which leaves the old tree as it is.
     #[inline]
     pub fn put(&mut self, key: R::Key, value: &R::Value<'_>) -> Result<()> {
         if !R::is_storable(key, value) {
@@ -155,10 +129,11 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         self.output.append(key, value, 0)
     }
 
-    /// `key` goes.
+    /// Deletes `key`.
     ///
     /// # Errors
-    /// As [`Tree::merge_all`]; the merge can then only be dropped.
+    /// [`Error::Unsorted`], and those of reading and of `space`. The merge can then only be
+    /// dropped, which leaves the old tree as it is.
     #[inline]
     pub fn delete(&mut self, key: R::Key) -> Result<()> {
         if self.reach(key)? {
@@ -169,8 +144,8 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         Ok(())
     }
 
-    /// Brings everything below `key` to the output and takes `key` from the old tree. Was it
-    /// there?
+    /// Copies everything below `key` to the output and removes `key` from the old tree. Did it
+    /// exist?
     #[inline]
     fn reach(&mut self, key: R::Key) -> Result<bool> {
         if self.last.is_some_and(|last| key <= last) {
@@ -181,7 +156,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
             self.start()?;
         }
         let inside = match &self.leaf {
-            Some(leaf) => !ends_before(leaf.end.as_ref(), Some(&key)),
+            Some(leaf) => !is_before(leaf.end.as_ref(), Some(&key)),
             None => false,
         };
         if !inside {
@@ -203,7 +178,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         }
     }
 
-    /// Goes into an old node, which will not be part of the new tree.
+    /// Enters an old node, which will not be part of the new tree.
     fn enter(&mut self, node: Node, level: u8, end: Option<R::Key>) {
         self.output.replace(node.pointer());
         if level == 0 {
@@ -217,7 +192,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         }
     }
 
-    /// Goes on to the leaf in whose range `key` lies (`None`: to the end), and takes over all
+    /// Moves on to the leaf with `key` in its range (`None`: to the end), and reuses everything
     /// before it.
     fn advance(&mut self, key: Option<&R::Key>) -> Result<()> {
         let Some(root) = self.tree.root else {
@@ -225,7 +200,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         };
         loop {
             if let Some(leaf) = &self.leaf {
-                if !ends_before(leaf.end.as_ref(), key) {
+                if !is_before(leaf.end.as_ref(), key) {
                     return Ok(());
                 }
                 self.copy_below(None)?;
@@ -246,19 +221,19 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
                 true => step.end,
                 false => Some(child::<R>(&step.node, step.next)?.0),
             };
-            if ends_before(end.as_ref(), key) && self.output.make_room(level)? {
+            if is_before(end.as_ref(), key) && self.output.make_room(level)? {
                 self.output.reuse(first, pointer, level)?;
             } else {
-                // Where neighbours changed, the next ones mostly do: then they come with it.
+                // Where neighbours changed, the next ones mostly do: they are read ahead.
                 let (cache, index) = (self.tree.cache, step.next - 1);
-                let node = cache.load_child::<R>(Use::Again, &step.node, index, level)?;
+                let node = cache.load_child::<R>(Use::Reused, &step.node, index, level)?;
                 self.enter(node, level, end);
             }
         }
     }
 
-    /// Copies the records of the open leaf that lie below `key`, whole blocks at once, and takes out `key` itself.
-    /// Was it there?
+    /// Copies the records of the open leaf below `key`, whole blocks at once, and skips `key`
+    /// itself. Did it exist?
     #[inline]
     fn copy_below(&mut self, key: Option<&R::Key>) -> Result<bool> {
         let Some(OldLeaf { run, .. }) = &mut self.leaf else {
@@ -299,10 +274,10 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         }
     }
 
-    /// Takes over all that is left and writes the last nodes.
+    /// Reuses everything that is left and writes the last nodes.
     ///
     /// # Errors
-    /// As [`Tree::merge_all`].
+    /// Those of reading and of `space`.
     pub fn finish(mut self) -> Result<Merged> {
         if !self.started {
             let done = Merged {
@@ -326,7 +301,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         }
         done.written = self.output.written();
         done.freed = self.output.replaced_nodes().len() as u64;
-        // Old roots may still be read; their nodes need not stay in memory for that.
+        // Readers of old roots need not find their nodes in memory.
         for node in self.output.replaced_nodes() {
             self.tree.cache.forget(*node);
         }
@@ -334,7 +309,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         Ok(done)
     }
 
-    /// A root with one child gives way to it.
+    /// Replaces a root with one child by the child.
     fn lower(&mut self, mut node: Pointer, mut level: u8) -> Result<(Pointer, u8)> {
         while level > 0 && !self.output.is_new(node) {
             let old = self.tree.cache.load::<R>(node, level)?;

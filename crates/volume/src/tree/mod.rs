@@ -1,19 +1,19 @@
 //! Trees: copy-on-write nodes of delta-coded records.
 //!
-//! A [`Tree`] is all that can be reached from one [`Root`]. Nodes are never changed: a
-//! [`Tree::merge`] writes new ones beside them and yields a new root, so whoever reads an old
-//! root goes on undisturbed, until its owner uses the blocks of freed nodes again. Four kinds of
-//! tree differ in their [`Record`]s only. `docs/format.md` has every byte.
+//! A [`Tree`] is everything reachable from one [`Root`]. Nodes are never changed: a [`Tree::merge`]
+//! writes new ones beside them and returns a new root. Readers of an old root are not disturbed
+//! until its owner reuses the blocks of freed nodes. Four kinds of tree differ only in their
+//! [`Record`]s. `docs/format.md` has every byte.
 //!
 //! *Invariants.* All leaves have level 0 and are equally far from the root; a child's level is its
 //! parent's minus 1. The key beside a pointer is the first key below it. Every pointer carries the
 //! generation that wrote the node, and the node says the same.
 //!
-//! *Locking.* None but the shards of the [`NodeCache`], which are leaves. One merge at a time per
-//! tree is the owner's business.
+//! *Locking.* None but the shards of the [`NodeCache`], which are leaves. The owner ensures one
+//! merge at a time per tree.
 //!
-//! What it leaves to its owner: where space comes from ([`NodeSpace`]), when freed nodes may be
-//! used again, where roots are kept, what records mean.
+//! Left to the owner: where space comes from ([`NodeSpace`]), when freed nodes may be reused, where
+//! roots are stored, what records mean.
 
 mod cache;
 mod check;
@@ -25,21 +25,19 @@ mod hashes;
 mod inodes;
 mod leaf;
 mod lookup;
-#[cfg(test)]
-pub(crate) mod memory;
 mod merge;
 mod node;
+mod node_size;
 mod output;
 mod pointer;
 mod readahead_states;
 mod record;
 mod run;
-mod shape;
 #[cfg(test)]
 mod tests;
-mod varint;
 mod view;
 
+pub use crate::varint::Reader;
 pub use cache::{CacheCounts, NodeCache, NodeSource};
 pub use check::{Finding, Inspect};
 pub use cursor::Cursor;
@@ -51,9 +49,8 @@ pub use inodes::{Inode, InodeContext, Inodes};
 pub use lookup::Tree;
 pub use merge::{Change, Merge, Merged};
 pub use node::{Birth, Node};
+pub use node_size::NodeSize;
 pub use output::NodeSpace;
 pub use pointer::{ADDRESS_BITS, LEVEL_MAX, NODE_BLOCKS_MAX, Pointer, Root};
 pub use record::{Key, Kind, Record};
-pub use shape::Shape;
-pub use varint::Reader;
-pub use view::Claim;
+pub use view::UncheckedHeader;

@@ -6,8 +6,8 @@
 use super::error::Defect;
 use super::pointer::Pointer;
 use super::record::{Key, Kind, Record};
-use super::varint::Reader;
 use crate::checksum::checksum;
+use crate::varint::Reader;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ pub(super) const CHECKSUM: Range<usize> = 8..16;
 /// Bytes of the offset of a block of records.
 pub(super) const OFFSET: usize = 2;
 
-/// Who wrote a node: what it carries besides its content.
+/// The generation and subvolume of a new node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Birth {
     /// The generation that the next superblock will have.
     pub generation: u64,
-    /// The realm that made it.
+    /// The subvolume that wrote it.
     pub subvolume: u32,
 }
 
-/// The fields of a header that say what lies behind it.
+/// The fields of a header that describe its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: u8,
     pub(super) level: u8,
     pub(super) node: Pointer,
     pub(super) subvolume: u32,
-    /// Bytes in use, this header among them.
+    /// Bytes in use, including this header.
     pub(super) used: u32,
     /// Records of a leaf, pointers of an interior node.
     pub(super) count: u32,
@@ -62,7 +62,7 @@ impl Header {
         bytes[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads a header without believing it. `None`: it is none.
+    /// Reads a header without checking it. `None`: no node begins like this.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let long =
@@ -94,7 +94,7 @@ impl Header {
     }
 }
 
-/// A node as it was read, and found sound.
+/// A verified node.
 #[derive(Clone, Debug)]
 pub struct Node {
     bytes: Arc<[u8]>,
@@ -102,7 +102,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Checks what was read through `pointer` for a tree of `kind`. `level`: where it must stand.
+    /// Verifies a node read through `pointer` for a tree of `kind` at `level`.
     pub(super) fn verify(
         bytes: Arc<[u8]>,
         volume: u32,
@@ -117,7 +117,8 @@ impl Node {
         }
         let stored = bytes.get(CHECKSUM).and_then(|field| field.first_chunk());
         let stored = u64::from_le_bytes(*stored.ok_or(Defect::Layout)?);
-        // The checksum's upper half is always zero; there the volume is told.
+        // The upper half of the checksum would be zero; the field holds the volume's identity
+        // there.
         if u64::from(stored as u32) != checksum(&bytes, CHECKSUM) {
             return Err(Defect::Checksum);
         }
@@ -155,7 +156,7 @@ impl Node {
         Ok(Self { bytes, header })
     }
 
-    /// Where it lies.
+    /// Its place.
     #[must_use]
     pub fn pointer(&self) -> Pointer {
         self.header.node
@@ -167,12 +168,12 @@ impl Node {
         self.header.level
     }
 
-    /// Is this its tree and its level?
+    /// Is it of this kind of tree and this level?
     pub(super) fn belongs(&self, kind: Kind, level: u8) -> bool {
         (self.header.kind, self.header.level) == (kind as u8, level)
     }
 
-    /// The realm that made it.
+    /// The subvolume that wrote it.
     #[must_use]
     pub fn subvolume(&self) -> u32 {
         self.header.subvolume
@@ -190,19 +191,19 @@ impl Node {
         usize::from(self.header.runs)
     }
 
-    /// Bytes in use, the header among them.
+    /// Bytes in use, including the header.
     #[must_use]
     pub fn used(&self) -> usize {
         self.header.used as usize
     }
 
-    /// The whole of it.
+    /// All its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where block `index` of records lies: the count byte, then the records.
+    /// The range of block `index` of records: the count byte, then the records.
     #[inline]
     pub(super) fn run(&self, index: usize) -> Option<Range<usize>> {
         let directory = self.used() - self.runs() * OFFSET;
@@ -239,14 +240,14 @@ impl Node {
         Some((key, Pointer::from_bytes(reader.take(Pointer::LEN)?)?))
     }
 
-    /// How many children begin at or before `key`. `None`: a child that is none.
+    /// How many children begin at or before `key`. `None`: a child is damaged.
     pub(super) fn children_upto<K: Key>(&self, key: &K) -> Option<usize> {
         upto(self.count(), |index| {
             Some(self.child::<K>(index)?.0 <= *key)
         })
     }
 
-    /// How many blocks of records begin at or before `key`. `None`: a block that is none.
+    /// How many blocks of records begin at or before `key`. `None`: a block is damaged.
     pub(super) fn runs_upto<R: Record>(&self, key: &R::Key) -> Option<usize> {
         upto(self.runs(), |index| Some(self.run_key::<R>(index)? <= *key))
     }

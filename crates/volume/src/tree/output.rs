@@ -1,41 +1,40 @@
-//! The new nodes of a merge: records and reused pointers in, in order; a root out.
+//! The new nodes of a merge: takes records and reused pointers in order, and returns a root.
 //!
-//! Per level there is one open node, and for leaves and interior nodes alike one full node before
-//! it that is *held back*: when the open node ends too small, because a reused node follows,
-//! both are cut anew.
+//! Per level there is one open node and one full node before it that is *held back*. If the open
+//! node ends too small, because a reused node follows, both are divided anew.
 //!
-//! *Invariants.* What comes in ascends. A node is written once, after all below it. Until
-//! [`Output::finish`] nothing of the old tree was freed, and dropping gives back what was taken.
+//! *Invariants.* The input ascends. A node is written once, after all below it. Until
+//! [`Output::finish`] no node of the old tree was freed, and dropping gives back every block taken.
 
 use super::error::{Defect, Error, Result};
 use super::leaf::{Fit, Leaf, LeafWriter};
 use super::node::{BLOCK, Birth, HEADER, Header};
+use super::node_size::NodeSize;
 use super::pointer::{LEVEL_MAX, Pointer};
 use super::record::{Key, Record};
 use super::run::Coded;
-use super::shape::Shape;
 
-/// Where new nodes go.
+/// Space for new nodes.
 pub trait NodeSpace {
-    /// Takes `blocks` blocks in a row, near `goal` (a block number) if it can.
+    /// Takes `blocks` adjacent blocks, near `goal` (a block number) if possible.
     ///
     /// # Errors
-    /// [`Error::NoSpace`], or what kept it from finding out.
+    /// [`Error::NoSpace`], or an error of the search.
     fn allocate(&mut self, blocks: u16, goal: u64) -> Result<u64>;
 
     /// Writes a node; `bytes` are all its blocks. It need not be on the device before the caller
-    /// flushes, but [`super::NodeSource`] must give it back once the merge has finished.
+    /// flushes, but [`super::NodeSource`] must return it once the merge has finished.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device's.
     fn write(&mut self, node: Pointer, bytes: &[u8]) -> Result<()>;
 
-    /// A node of the old tree that the new one does not use. The old tree stays readable: the
-    /// owner uses its blocks again only when a superblock without it is durable, and nobody
-    /// reads the old root.
+    /// Frees a node of the old tree that the new one does not use. The old tree remains readable:
+    /// the owner reuses the blocks when a superblock without the node is durable and the old root
+    /// has no readers.
     fn free(&mut self, node: Pointer);
 
-    /// Blocks that this merge took and that nothing leads to: it failed.
+    /// Gives back blocks that this merge took: it failed.
     fn give_back(&mut self, block: u64, blocks: u16);
 }
 
@@ -55,13 +54,13 @@ impl<K> Level<K> {
 #[derive(Debug)]
 pub(super) struct Output<'s, R: Record, N: NodeSpace> {
     pub(super) space: &'s mut N,
-    shape: Shape,
+    node_size: NodeSize,
     birth: Birth,
     /// The volume's identity.
     volume: u32,
     leaves: LeafWriter<R>,
     held: Option<Leaf<R>>,
-    spare: Leaf<R>,
+    empty_leaf: Leaf<R>,
     /// Interior levels, from level 1 upwards.
     levels: Vec<Level<R::Key>>,
     last: Option<R::Key>,
@@ -74,19 +73,19 @@ pub(super) struct Output<'s, R: Record, N: NodeSpace> {
 impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
     pub(super) fn new(
         space: &'s mut N,
-        shape: Shape,
+        node_size: NodeSize,
         birth: Birth,
         volume: u32,
         goal: u64,
     ) -> Self {
         Self {
             space,
-            shape,
+            node_size,
             birth,
             volume,
-            leaves: LeafWriter::new(shape),
+            leaves: LeafWriter::new(node_size),
             held: None,
-            spare: Leaf::default(),
+            empty_leaf: Leaf::default(),
             levels: Vec::new(),
             last: None,
             goal,
@@ -100,7 +99,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         self.taken.len() as u64
     }
 
-    /// Remembers a node of the old tree that is not reused.
+    /// Adds a node of the old tree that is not reused.
     pub(super) fn replace(&mut self, node: Pointer) {
         self.replaced.push(node);
     }
@@ -126,8 +125,8 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         Ok(())
     }
 
-    /// Copies a block of records of the old leaf `source`, of which the first has the key `first`, if that is worth it: not beside
-    /// a block that is small.
+    /// Copies a block of records of the old leaf `source` with the first key `first`, unless it or
+    /// the block before it is too small.
     pub(super) fn copy_block(&mut self, first: R::Key, block: &[u8], source: u64) -> Result<bool> {
         if !self.leaves.end_block() {
             return Ok(false);
@@ -143,25 +142,25 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         if self.last.is_some_and(|last| first <= last) {
             return Err(Error::corrupt(source, Defect::Order));
         }
-        // Below its last key, which nobody looked at; what comes next lies above that.
+        // Less than its last key, which was not decoded; the next key lies above that.
         self.last = Some(first);
         Ok(true)
     }
 
-    /// What comes next are the records of an old block of so many, and changes among them.
+    /// Announces the records of an old block, with changes among them.
     pub(super) fn rewrite_block(&mut self, records: u8) {
         self.leaves.rewrite_block(records);
     }
 
-    /// How many records, and bytes of them, may follow as they are coded against `context`.
+    /// How many records, and bytes of them, may follow unchanged, coded against `context`.
     #[inline]
     pub(super) fn room_behind(&self, context: &R::Context) -> Option<(u8, usize)> {
         self.leaves.room_behind(context)
     }
 
-    /// Appends records as the old leaf `source` has them, which there is [room](Self::room_behind) for.
+    /// Appends coded records of the old leaf `source`; there is [room](Self::room_behind) for them.
     pub(super) fn append_coded(&mut self, coded: &Coded<'_, R>, source: u64) -> Result<()> {
-        // Strictly ascending among themselves, and all below what was looked for: the last tells of all.
+        // They ascend strictly, so the check of the last one covers all.
         if self.last.is_some_and(|last| coded.last <= last) {
             return Err(Error::corrupt(source, Defect::Order));
         }
@@ -170,35 +169,34 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         Ok(())
     }
 
-    /// Does what comes next follow the records of an old leaf?
+    /// Does the next record follow the records of an old leaf?
     pub(super) fn follow(&mut self, old_leaf: bool) {
         self.leaves.follows = old_leaf;
     }
 
     fn next_leaf(&mut self) -> Result<()> {
-        let full = self.leaves.take(std::mem::take(&mut self.spare));
+        let full = self.leaves.take(std::mem::take(&mut self.empty_leaf));
         if let Some(held) = self.held.replace(full) {
             self.write_leaf(held)?;
         }
         Ok(())
     }
 
-    /// Makes room for an old node of `level` that is reused as it is, by writing all that is
-    /// open below and beside it. `false`: something would stay too small, so the old node must
-    /// be taken apart.
+    /// Writes all open nodes below and beside an old node of `level` that is to be reused. `false`:
+    /// a node would remain too small, so the old node must be entered.
     pub(super) fn make_room(&mut self, level: u8) -> Result<bool> {
         if !self.leaves.leaf.is_empty() || self.held.is_some() {
-            if self.held.is_none() && self.leaves.leaf.used() < self.shape.low() {
+            if self.held.is_none() && self.leaves.leaf.used() < self.node_size.low() {
                 return Ok(false);
             }
             self.close_leaves(true)?;
         }
-        // Closing a level can be what makes the next one.
+        // Closing a level can create the next one.
         for index in 0..usize::from(level) {
             let Some(Level { held, open }) = self.levels.get(index) else {
                 break;
             };
-            let low = self.shape.fanout_low::<R::Key>();
+            let low = self.node_size.fanout_low::<R::Key>();
             if held.is_none() && !open.is_empty() && open.len() < low {
                 return Ok(false);
             }
@@ -207,7 +205,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         Ok(true)
     }
 
-    /// Takes an old node of `level` over; [`Self::make_room`] must have said yes.
+    /// Reuses an old node of `level`, after [`Self::make_room`] returned true.
     pub(super) fn reuse(&mut self, key: R::Key, node: Pointer, level: u8) -> Result<()> {
         if self.last.is_some_and(|last| key <= last) {
             return Err(Error::corrupt(node.block, Defect::Range));
@@ -216,17 +214,17 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         self.push(usize::from(level), key, node)
     }
 
-    /// Writes all leaves. `even`: a small last one is cut anew with the one before it.
+    /// Writes all leaves. With `even`, a small last one is balanced with the one before it.
     fn close_leaves(&mut self, even: bool) -> Result<()> {
-        let mut open = self.leaves.take(std::mem::take(&mut self.spare));
+        let mut open = self.leaves.take(std::mem::take(&mut self.empty_leaf));
         if let Some(mut held) = self.held.take() {
-            if even && !open.is_empty() && open.used() < self.shape.low() {
-                held.balance(&mut open, self.shape.fill());
+            if even && !open.is_empty() && open.used() < self.node_size.low() {
+                held.balance(&mut open, self.node_size.fill());
             }
             self.write_leaf(held)?;
         }
         if open.is_empty() {
-            self.spare = open;
+            self.empty_leaf = open;
             return Ok(());
         }
         self.write_leaf(open)
@@ -236,7 +234,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         let Some(key) = leaf.first() else {
             return Ok(());
         };
-        let node = self.allocate(self.shape.leaf_blocks(leaf.used()))?;
+        let node = self.allocate(self.node_size.leaf_blocks(leaf.used()))?;
         let header = Header {
             kind: R::KIND as u8,
             level: 0,
@@ -250,7 +248,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         header.seal(bytes, self.volume);
         self.space.write(node, bytes)?;
         leaf.reset();
-        self.spare = leaf;
+        self.empty_leaf = leaf;
         self.push(0, key, node)
     }
 
@@ -264,7 +262,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         }
         let level = &mut self.levels[index];
         level.open.push((key, node));
-        if level.open.len() < self.shape.fanout::<R::Key>() {
+        if level.open.len() < self.node_size.fanout::<R::Key>() {
             return Ok(());
         }
         let full = std::mem::take(&mut level.open);
@@ -279,7 +277,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         let level = &mut self.levels[index];
         let mut open = std::mem::take(&mut level.open);
         if let Some(mut held) = level.held.take() {
-            if even && !open.is_empty() && open.len() < self.shape.fanout_low::<R::Key>() {
+            if even && !open.is_empty() && open.len() < self.node_size.fanout_low::<R::Key>() {
                 let keep = (held.len() + open.len()).div_ceil(2);
                 let mut moved = held.split_off(keep.min(held.len()));
                 moved.append(&mut open);
@@ -301,8 +299,8 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         if index + 1 > usize::from(LEVEL_MAX) {
             return Err(Error::Unstorable);
         }
-        let node = self.allocate(self.shape.blocks())?;
-        let mut bytes = Vec::with_capacity(self.shape.len());
+        let node = self.allocate(self.node_size.blocks())?;
+        let mut bytes = Vec::with_capacity(self.node_size.len());
         bytes.resize(HEADER, 0);
         for (key, child) in children {
             key.write(&mut bytes);
@@ -317,7 +315,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
             count: children.len() as u32,
             runs: 0,
         };
-        bytes.resize(self.shape.len(), 0);
+        bytes.resize(self.node_size.len(), 0);
         header.seal(&mut bytes, self.volume);
         self.space.write(node, &bytes)?;
         self.push(index + 1, first, node)
@@ -335,7 +333,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         Ok(node)
     }
 
-    /// Writes what is open. The topmost node and its level, if there is any.
+    /// Writes the open nodes; returns the topmost node and its level, if there is any.
     pub(super) fn close(&mut self) -> Result<Option<(Pointer, u8)>> {
         self.close_leaves(false)?;
         let mut index = 0;

@@ -1,15 +1,17 @@
-//! How far the children of nodes were read, from which reading ahead grows.
+//! Read-ahead of the children of nodes.
 //!
-//! A child that is missed right behind the last one that was read below its parent is followed by others: by 16, then 64,
-//! then 256 with each further miss of that kind, whatever calls they come from. Any other miss reads one node. So the rule
-//! is the same for cursors, searches and merges, and what goes on after a pause goes on as fast as it was.
+//! A miss right behind the last child that was read below its parent reads several nodes: 16, then
+//! 64, then 256 with each further such miss. Any other miss reads one node. The callers do not
+//! matter: the rule is the same for cursors, searches and merges, and a scan that pauses continues
+//! at its speed.
 //!
-//! *Locking.* A lock for each row of the table, a leaf, taken only by a thread that goes to the device next.
+//! *Locking.* A lock for each row of the table, a leaf, taken only by threads that read from the
+//! device next.
 
 use super::pointer::Pointer;
 use parking_lot::Mutex;
 
-/// Rows of the table, and trails of each: parents share a row by chance.
+/// Rows of the table, and states of each: parents share a row by chance.
 const ROWS: usize = 16;
 const ROW: usize = 8;
 
@@ -23,9 +25,9 @@ struct ReadaheadState {
     parent: (u64, u64),
     /// The child behind the last one that was read.
     next: usize,
-    /// Which of the windows was the last.
+    /// The index of the last window.
     step: usize,
-    /// When it was last used, in misses of its row.
+    /// The time of its last use, in misses of its row.
     used: u64,
 }
 
@@ -35,13 +37,13 @@ struct Row {
     misses: u64,
 }
 
-/// Trails of the scans of late.
+/// States of the recent scans.
 #[derive(Debug, Default)]
 pub(super) struct ReadaheadStates([Mutex<Row>; ROWS]);
 
 impl ReadaheadStates {
-    /// Child `index` of `parent` is not in memory: how many are to be read from it on, at least 1 and, if there are so
-    /// many, at most `most`.
+    /// Child `index` of `parent` is not in memory. Returns how many children to read from it on, at
+    /// least 1 and at most `most`.
     pub(super) fn follow(&self, parent: Pointer, index: usize, most: usize) -> usize {
         let place = (parent.block, parent.birth);
         let mixed = (place.0 ^ place.1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -117,7 +119,7 @@ mod tests {
             assert_eq!(readahead_states.follow(parent, 100 * stray, 1000), 1);
         }
         assert_eq!(readahead_states.follow(parent, 17, 1000), 64);
-        // It was read already, and went again.
+        // The child was read before, and evicted.
         assert_eq!(readahead_states.follow(parent, 17, 1000), 1);
     }
 

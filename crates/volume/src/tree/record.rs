@@ -1,9 +1,9 @@
-//! What a tree keeps: keys, values, and how they become bytes.
+//! The contents of a tree: keys, values, and their coding.
 
-use super::varint::Reader;
+use crate::varint::Reader;
 use std::fmt::Debug;
 
-/// Which tree a node belongs to.
+/// The kind of a node's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -25,27 +25,28 @@ pub trait Key: Copy + Ord + Debug + Send + Sync + 'static {
     /// Appends exactly [`Self::LEN`] bytes.
     fn write(self, out: &mut Vec<u8>);
 
-    /// Reads what [`Self::write`] wrote; `None` if nobody writes that.
+    /// Reads the bytes of [`Self::write`]; `None` if no writer produces them.
     fn read(bytes: &mut Reader<'_>) -> Option<Self>;
 }
 
 /// A kind of record.
 ///
-/// Records lie in blocks, each coded as the difference from the one before it in its block; the
-/// first of a block as the difference from `Context::default()`, so that a block can be read
-/// by itself.
+/// Records lie in blocks, each coded as the difference from the one before it in its block. The
+/// first of a block is coded as the difference from `Context::default()`, so that blocks are
+/// independent.
 pub trait Record: Sized + Send + Sync + 'static {
     /// The tree of these records.
     const KIND: Kind;
     /// Records of a full block; at most 255.
     const PER_BLOCK: u8;
-    /// Most bytes one record takes.
+    /// The most bytes of a record.
     const LEN_MAX: usize;
-    /// What records are ordered by.
+    /// The key that orders the records.
     type Key: Key;
-    /// What a key leads to; may borrow from the node.
+    /// The value of a key; may borrow from the node.
     type Value<'a>: Clone + Debug;
-    /// What a record leaves behind for the next one: equal ones make equal bytes of equal records.
+    /// The fields that the next record is coded against: equal contexts and equal records give
+    /// equal bytes.
     type Context: Copy + Default + Eq + Debug + Send + Sync;
 
     /// Can this record be stored?
@@ -59,7 +60,7 @@ pub trait Record: Sized + Send + Sync + 'static {
         out: &mut Vec<u8>,
     );
 
-    /// Reads a record. `None`: nobody writes this, so the node is damaged.
+    /// Reads a record. `None`: no writer produces it, so the node is damaged.
     fn decode<'a>(
         context: &mut Self::Context,
         input: &mut Reader<'a>,

@@ -1,24 +1,24 @@
-//! Reading the records of one leaf in order.
+//! Reads the records of one leaf in order.
 //!
-//! *Invariants.* Keys ascend strictly, or reading ends with an error; counts and lengths agree
-//! with the header, or it ends with an error. So a leaf yields at most as many records as it has
-//! bytes, whatever it holds.
+//! *Invariants.* Keys ascend strictly, and counts and lengths agree with the header; otherwise
+//! reading ends with an error. So a leaf of any content yields at most as many records as it has
+//! bytes.
 
 use super::error::{Defect, Error, Result};
 use super::node::Node;
 use super::record::Record;
-use super::varint::Reader;
+use crate::varint::Reader;
 use std::ops::ControlFlow;
 
-/// A place in a leaf.
+/// A position in a leaf.
 #[derive(Debug)]
 pub(super) struct Run<R: Record> {
     node: Node,
     /// The next block of records.
     block: usize,
-    /// The open block: what is left of it.
+    /// The position in the open block.
     place: Place<R>,
-    /// The key at `place`, if somebody looked.
+    /// The key at `place`, once decoded.
     peeked: Option<R::Key>,
 }
 
@@ -39,20 +39,20 @@ impl<R: Record> Clone for Place<R> {
 
 impl<R: Record> Copy for Place<R> {}
 
-/// Records that follow each other in a block, as they are coded.
+/// Consecutive records of a block, in coded form.
 pub(super) struct Coded<'a, R: Record> {
     pub(super) bytes: &'a [u8],
     pub(super) records: u8,
-    /// What the last of them leaves behind, and its key.
+    /// The context behind the last of them, and its key.
     pub(super) context: R::Context,
     pub(super) last: R::Key,
 }
 
-/// What [`Run::next_below`] found.
+/// The result of [`Run::next_below`].
 pub(super) enum Below<'a, R: Record> {
     /// A record below the bound.
     Record(R::Key, R::Value<'a>),
-    /// The next record has the bound's key; it is still there.
+    /// The next record has the bound's key; it is not consumed.
     Met,
     /// The next record lies above the bound.
     Above,
@@ -78,7 +78,7 @@ impl<R: Record> Run<R> {
         }
     }
 
-    /// The beginning of a leaf whose keys must lie above `last`.
+    /// The beginning of a leaf; its keys must lie above `last`.
     pub(super) fn after(node: Node, last: Option<R::Key>) -> Self {
         let mut run = Self::new(node);
         run.place.last = last;
@@ -119,12 +119,12 @@ impl<R: Record> Run<R> {
         self.peeked = None;
     }
 
-    /// Is there more before block `block` of records?
+    /// Are there records before block `block`?
     pub(super) fn stays_before(&self, block: usize) -> bool {
         self.place.left > 0 || self.block < block
     }
 
-    /// Opens the next block. `false`: there is none.
+    /// Opens the next block. `false` at the end.
     fn open(&mut self) -> Result<bool> {
         if self.block == self.node.runs() {
             return Ok(false);
@@ -146,14 +146,14 @@ impl<R: Record> Run<R> {
         Ok(true)
     }
 
-    /// Is no record left of the block that was opened last?
+    /// Is the open block finished?
     #[inline]
     pub(super) fn is_between_blocks(&self) -> bool {
         self.place.left == 0
     }
 
-    /// The next block of records as it is, with its first key, if all of it lies below `bound` (`None`:
-    /// wherever it lies). Nothing but its first record was looked at.
+    /// The bytes of the next block of records, with its first key, if all of it lies below `bound`
+    /// (`None`: in any case). Only its first record was decoded.
     pub(super) fn whole_block_below(
         &self,
         bound: Option<&R::Key>,
@@ -184,27 +184,27 @@ impl<R: Record> Run<R> {
         Ok(Some((first, bytes)))
     }
 
-    /// Goes behind the next block, which begins with the key `first`.
+    /// Skips the next block, which begins with the key `first`.
     pub(super) fn skip_block(&mut self, first: R::Key) {
         debug_assert!(self.is_between_blocks(), "a part of a block is no block");
         self.block += 1;
         self.place.last = Some(first);
     }
 
-    /// Records of the block that is not opened yet; 0: there is none.
+    /// Records of the next block; 0 at the end.
     pub(super) fn records_of_next_block(&self) -> u8 {
         let run = self.node.run(self.block);
         run.map_or(0, |run| self.node.bytes()[run.start])
     }
 
-    /// What the next record of the open block is coded against.
+    /// The context of the next record of the open block.
     #[inline]
     pub(super) fn context(&self) -> R::Context {
         self.place.context
     }
 
-    /// What is left of the open block below `bound` (`None`: all), as it is coded: so many records and bytes at
-    /// most. `None`: nothing.
+    /// The coded records of the open block below `bound` (`None`: all), at most so many records and
+    /// bytes. `None` if there are none.
     pub(super) fn coded_below(
         &mut self,
         bound: Option<&R::Key>,
@@ -257,10 +257,10 @@ impl<R: Record> Run<R> {
         decode(&self.node, &mut self.place).map(Some)
     }
 
-    /// The value of `key`, and goes behind it. Cheap if it stands a little further on.
+    /// The value of `key`; moves behind it. Cheap if it is a little further on.
     pub(super) fn find(&mut self, key: &R::Key) -> Result<Option<R::Value<'_>>> {
-        let ahead = self.place.last.is_some_and(|last| last < *key);
-        let near = ahead
+        let beyond = self.place.last.is_some_and(|last| last < *key);
+        let near = beyond
             && (self.block == self.node.runs() || {
                 let next = self.node.run_key::<R>(self.block);
                 next.ok_or_else(|| self.corrupt(Defect::Record))? > *key
@@ -277,8 +277,7 @@ impl<R: Record> Run<R> {
         }
     }
 
-    /// Calls `read` with all that is left, until it says to stop; a block is read in one go, so
-    /// this is the fast way.
+    /// Calls `read` with the remaining records until it breaks. Reads whole blocks, which is fast.
     pub(super) fn each(
         &mut self,
         read: &mut impl FnMut(R::Key, R::Value<'_>) -> ControlFlow<()>,
@@ -292,7 +291,7 @@ impl<R: Record> Run<R> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Calls `read` with all that is left of this block of records.
+    /// Calls `read` with the remaining records of this block.
     pub(super) fn each_of_open(
         &mut self,
         read: &mut impl FnMut(R::Key, R::Value<'_>) -> ControlFlow<()>,
@@ -304,7 +303,7 @@ impl<R: Record> Run<R> {
         Ok(())
     }
 
-    /// The next record if it lies below `bound` (`None`: wherever it lies).
+    /// The next record if it lies below `bound` (`None`: in any case).
     #[inline]
     pub(super) fn next_below(&mut self, bound: Option<&R::Key>) -> Result<Below<'_, R>> {
         let Some(bound) = bound else {
@@ -341,7 +340,7 @@ impl<R: Record> Run<R> {
     }
 }
 
-/// Decodes the record at a place where one is left, and goes past it.
+/// Decodes the record at `place`, where one is left, and moves behind it.
 #[inline]
 fn decode<'a, R: Record>(node: &'a Node, place: &mut Place<R>) -> Result<(R::Key, R::Value<'a>)> {
     let corrupt = |defect| Error::corrupt(node.pointer().block, defect);
@@ -361,7 +360,7 @@ fn decode<'a, R: Record>(node: &'a Node, place: &mut Place<R>) -> Result<(R::Key
     Ok((key, value))
 }
 
-/// Decodes what is left of the open block. What a record is coded against stays in registers.
+/// Decodes the rest of the open block, with its context in registers.
 #[inline]
 fn each_of_block<R: Record>(
     node: &Node,

@@ -1,4 +1,4 @@
-//! Looking at single nodes: for dumps, and for repair.
+//! Single nodes, read without their tree: for repair, and for a developer's dump.
 
 use super::cache::{NodeCache, NodeSource};
 use super::error::{Error, Result};
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 /// What the first bytes of a node claim; nothing of it was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct UncheckedHeader {
     /// Its tree.
     pub kind: Kind,
     /// Its level; 0: a leaf.
@@ -26,7 +26,7 @@ pub struct Claim {
     pub count: u32,
 }
 
-impl Claim {
+impl UncheckedHeader {
     /// Reads the first 48 bytes of a block. `None`: no node begins like this.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {

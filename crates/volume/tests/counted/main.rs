@@ -1,12 +1,12 @@
-//! What memory counts of inodes, names and changes is what the allocator hands out for them. One test: the bytes are counted for the
-//! whole process.
+//! The memory counted for inodes, names and changes is what the allocator hands out for them. One
+//! test, because the bytes of the whole process are counted.
 
 mod sys;
 
 use holdfast_core::budget::{Class, Memory, Usage};
 use holdfast_core::frame;
 use holdfast_core::{FileSystem, Options};
-use holdfast_device::{BlockDevice, FileDevice, FileOptions};
+use holdfast_device::{BlockDevice, FileDevice};
 use holdfast_types::{Caller, FileType, OpenFlags, RenameFlags, SetAttr, XattrSet};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use sys::allocated;
 
 const FILES: u64 = 100_000;
 
-/// A volume that commits nothing by itself, in a memory without a limit.
+/// A volume that commits only on request, with unlimited memory.
 struct World {
     store: Arc<VolumeStore>,
     fs: FileSystem,
@@ -29,7 +29,7 @@ impl World {
             ..OpenOptions::default()
         };
         let store = Arc::new(VolumeStore::open(Arc::clone(device), &options).unwrap());
-        let memory = Memory::apart(u64::MAX);
+        let memory = Memory::separate(u64::MAX);
         let shared = Arc::clone(&memory);
         let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), shared).unwrap();
         Self {
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// With nothing in memory, and all in the trees.
+    /// Nothing in memory, everything in the trees.
     fn again(self, device: &Arc<dyn BlockDevice>) -> Self {
         self.fs.close().unwrap();
         self.store.close().unwrap();
@@ -53,14 +53,14 @@ impl World {
         self.memory.seen().usage
     }
 
-    /// Frames are counted as what they take, whether a file has them or not any more.
+    /// Frames count with what they take, used by a file or not.
     fn counted(&self) -> i64 {
         let usage = self.usage();
         let others = usage.total() - usage.of(Class::Content) - usage.of(Class::Garbage);
         (others + frame::allocated()) as i64
     }
 
-    /// Work after which so much more is counted as the allocator has handed out.
+    /// Runs `work`, and compares the growth of the count with the allocator's.
     fn counts(&self, what: &str, work: impl FnOnce(&Self)) {
         let before = (allocated(), self.counted());
         work(self);
@@ -73,7 +73,7 @@ impl World {
         );
     }
 
-    /// Does something with every so manyth file.
+    /// Does something with every `n`th file.
     fn each(&self, step: usize, work: impl Fn(&Self, u64, &[u8])) {
         for number in (0..FILES).step_by(step) {
             work(self, number, format!("f{number}").as_bytes());
@@ -121,7 +121,7 @@ impl World {
 #[test]
 fn what_is_counted_is_what_the_allocator_handed_out() {
     let path = std::env::temp_dir().join(format!("holdfast-counted-{}", std::process::id()));
-    let device = FileDevice::create(&path, 4 << 30, FileOptions::default()).unwrap();
+    let device = FileDevice::create(&path, 4 << 30).unwrap();
     std::fs::remove_file(&path).unwrap();
     let device: Arc<dyn BlockDevice> = Arc::new(device);
     format(&device, &FormatOptions::default()).unwrap();

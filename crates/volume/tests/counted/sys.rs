@@ -1,4 +1,4 @@
-//! An allocator that counts.
+//! A counting allocator.
 #![expect(unsafe_code, reason = "an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,12 +11,12 @@ static BYTES: AtomicI64 = AtomicI64::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// As allocators do, by sixteen bytes.
+/// Rounded up to 16 bytes, as allocators do.
 fn count(bytes: usize, sign: i64) {
     BYTES.fetch_add(sign * bytes.next_multiple_of(16) as i64, Ordering::Relaxed);
 }
 
-// SAFETY: passes everything on to the system's allocator.
+// SAFETY: forwards everything to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 1);
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Bytes that were handed out and did not come back.
+/// Bytes allocated and not freed.
 pub(crate) fn allocated() -> i64 {
     BYTES.load(Ordering::Relaxed)
 }

@@ -1,8 +1,9 @@
-//! The gate under every interleaving of a reader, a change and the end of a checkpoint.
+//! The freeze barrier under every interleaving of a reader, a change and the end of a checkpoint.
 //!
-//! Its module is compiled here once more, with loom's atomics and locks in place of the real ones (`primitive`);
-//! without the test harness, so that the module's own tests stay out. An argument chooses models by a part of their names. Each
-//! is also run over a gate that is broken on purpose, and must notice.
+//! Its module is compiled here once more, with loom's atomics and locks (`primitive`) in place of
+//! the real ones. There is no test harness, so the module's own tests stay out. An argument selects
+//! models by a part of their names. Each model also runs over a barrier that is broken on purpose,
+//! and must notice.
 #![expect(
     dead_code,
     unused_imports,
@@ -56,17 +57,17 @@ fn check(model: fn()) {
     builder.check(model);
 }
 
-/// A block of the device. Calls of the device order what comes before and after them.
+/// A block of the device. Device calls order what comes before and after them.
 struct Block(AtomicU64);
 
-/// What lies in a block that the trees with these roots have.
+/// The contents of a block of the trees with these roots.
 const fn of_trees(roots: u64) -> u64 {
     100 + roots
 }
 
 fn a_reader_beside_a_checkpoint() {
     let freeze_barrier = Arc::new(Passage::over(0));
-    // One block for each of two trees; the first becomes another's when its tree has gone.
+    // One block for each of two trees; the first block is reused when its tree is gone.
     let blocks = Arc::new([0, 1].map(|roots| Block(AtomicU64::new(of_trees(roots)))));
     let checkpoint = {
         let (freeze_barrier, blocks) = (Arc::clone(&freeze_barrier), Arc::clone(&blocks));

@@ -1,20 +1,20 @@
-//! Loom's atomics and locks under the names that the gate uses.
+//! Loom's atomics and locks under the names that the barrier uses.
 
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 pub(crate) use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::AtomicU8;
 
-/// A part of the locks for each of two threads; a third shares the first's.
+/// One lock for each of two threads; a third shares the first's.
 const SLOTS: usize = 2;
 
-/// What is broken on purpose, to see that a model notices.
+/// A deliberate fault, which a model must notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Broken {
     Nothing,
-    /// The count of blocks used again stands still.
+    /// `reuses` does not grow.
     Count,
-    /// Closing leaves one core's lock out.
+    /// Closing skips one core's lock.
     Closing,
 }
 
@@ -28,7 +28,7 @@ fn is_broken(broken: Broken) -> bool {
     BROKEN.load(std::sync::atomic::Ordering::SeqCst) == broken as u8
 }
 
-/// A count with the interface of the real one.
+/// An atomic with the interface of the real one.
 #[derive(Debug)]
 pub(crate) struct AtomicU64(loom::sync::atomic::AtomicU64);
 
@@ -73,7 +73,7 @@ impl<T> PerCore<T> {
     }
 }
 
-/// A lock that knows no poison, like the real one.
+/// A lock without poisoning, like the real one.
 #[derive(Debug)]
 pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
 

@@ -1,9 +1,11 @@
-//! A full volume refuses what has no room, and goes on: what is asked first changes nothing if it is refused.
+//! A full volume refuses what has no space, and goes on. An operation that is refused changes
+//! nothing.
 
-use holdfast_core::{FileSystem, Node, OpenFile, Options};
-use holdfast_device::{BlockDevice, MemoryDevice};
-use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, RenameFlags, Result, SetAttr, XattrSet};
-use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
+use crate::stage::{assert_sound, formatted, opened_with};
+use holdfast_core::{FileSystem, Node, OpenFile};
+use holdfast_device::BlockDevice;
+use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, Result, SetAttr};
+use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
@@ -18,19 +20,16 @@ struct Volume {
 
 impl Volume {
     fn make(size: u64) -> Self {
-        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
         let options = FormatOptions {
             seed: Some(1),
             ..FormatOptions::default()
         };
-        format(&device, &options).unwrap();
+        let device = formatted(size, &options);
         Self::open(device)
     }
 
     fn open(device: Arc<dyn BlockDevice>) -> Self {
-        let options = OpenOptions::default();
-        let store = Arc::new(VolumeStore::open(Arc::clone(&device), &options).unwrap());
-        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let (store, fs) = opened_with(&device, &OpenOptions::default());
         let who = Caller::root();
         Self {
             device,
@@ -40,21 +39,20 @@ impl Volume {
         }
     }
 
-    /// As after a crash: what was not committed may be gone.
+    /// As after a crash: uncommitted changes may be lost.
     fn crashed(self) -> Self {
         let device = Arc::clone(&self.device);
         drop(self);
         Self::open(device)
     }
 
-    /// Closed, found without a fault, and opened again.
+    /// Closes, checks and reopens it.
     fn again(self) -> Self {
         self.fs.close().unwrap();
         self.store.close().unwrap();
         let device = Arc::clone(&self.device);
         drop(self);
-        let report = check(&device, &CheckOptions::default(), &|_, _, _| {});
-        assert!(report.is_clean(), "{report:?}");
+        assert_sound(&device);
         Self::open(device)
     }
 
@@ -100,7 +98,7 @@ impl Volume {
         self.fs.getattr(&self.node(name)).blocks
     }
 
-    /// Fills what is left with one file.
+    /// Fills the rest of the volume with one file.
     fn fill(&self) {
         let file = self.file("filler").unwrap();
         let mut at = self.fs.getattr(file.node()).size;
@@ -149,99 +147,6 @@ impl Volume {
         volume.write("after", 0, &[7; 8192]).unwrap();
         let volume = volume.again();
         assert!(volume.free() > 10_000, "{} blocks free", volume.free());
-    }
-}
-
-/// Does it until it is refused for want of room; says how often it was done.
-fn until_refused(what: &str, most: usize, mut step: impl FnMut(usize) -> Result<()>) -> usize {
-    for number in 0..most {
-        match step(number) {
-            Ok(()) => {}
-            Err(Errno::ENOSPC) => return number,
-            Err(error) => panic!("{what}, number {number}: {error}"),
-        }
-    }
-    most
-}
-
-/// Small files, and then no room.
-fn small_files(len: usize, number: usize) -> Volume {
-    let volume = Volume::make(64 * MIB);
-    for number in 0..number {
-        let name = format!("small-{number}");
-        volume.write(&name, 0, &vec![number as u8; len]).unwrap();
-    }
-    volume.fs.sync().unwrap();
-    volume.fill();
-    volume
-}
-
-#[test]
-fn a_value_that_has_no_room_is_refused_and_all_else_goes_on() {
-    let volume = small_files(100, 200);
-    let value = vec![3; 60_000];
-    let set = |number: usize| {
-        let node = volume.node(&format!("small-{}", number % 200));
-        let name = format!("user.v{}", number / 200);
-        let set = XattrSet::Any;
-        let fs = &volume.fs;
-        fs.setxattr(&volume.who, &node, name.as_bytes(), &value, set)
-    };
-    let done = until_refused("values", 2000, set);
-    assert!(done < 2000);
-    let meta = volume.fs.getattr(&volume.node("small-199"));
-    assert_eq!(meta.size, 100);
-    volume.must_be_alive(&[("small-3", &[3; 100])]);
-}
-
-#[test]
-fn names_and_targets_that_have_no_room_are_refused_and_all_else_goes_on() {
-    let volume = small_files(100, 200);
-    let (fs, who, root) = (&volume.fs, &volume.who, volume.fs.root());
-    let long = |number: usize| format!("{number:x>250}").into_bytes();
-    let node = volume.node("small-7");
-    let links = until_refused("links", 200_000, |number| {
-        fs.link(who, &node, &root, &long(number))
-    });
-    assert!(links < 200_000);
-    let targets = until_refused("targets", 50_000, |number| {
-        let name = format!("target-{number}");
-        fs.symlink(who, &root, name.as_bytes(), &[b't'; 4000])
-            .map(drop)
-    });
-    assert!(targets < 50_000);
-    let renames = until_refused("renames", 200, |number| {
-        let (from, to) = (format!("small-{number}"), long(number + 1_000_000));
-        let flags = RenameFlags::empty();
-        fs.rename(who, &root, from.as_bytes(), &root, &to, flags)
-    });
-    assert!(renames <= 200);
-    drop((node, root));
-    volume.must_be_alive(&[]);
-}
-
-#[test]
-fn bytes_that_need_a_block_are_refused_and_what_was_accepted_becomes_durable() {
-    let volume = small_files(2000, 1000);
-    let file = volume.file("filler").unwrap();
-    let size = volume.fs.getattr(file.node()).size;
-    volume.truncate(&file, size - 40 * 4096);
-    drop(file);
-    let done = until_refused("appends", 1000, |number| {
-        volume.write(&format!("small-{number}"), 2000, &[9; 100])
-    });
-    assert!((1..1000).contains(&done), "{done} were accepted");
-    volume.fs.sync().unwrap();
-    volume.write("touched", 0, b"").or_else(full).unwrap();
-    let mut grown = vec![done as u8 - 1; 2000];
-    grown.extend([9; 100]);
-    volume.must_be_alive(&[(&format!("small-{}", done - 1), &grown)]);
-}
-
-fn full(error: Errno) -> Result<()> {
-    match error {
-        Errno::ENOSPC => Ok(()),
-        other => Err(other),
     }
 }
 
@@ -337,7 +242,7 @@ fn what_other_threads_may_take_without_looking_is_fetched_before_anything_is_ref
             let (volume, together) = (&volume, &together);
             scope.spawn(move || {
                 volume.file(&format!("file {thread}")).unwrap();
-                // Each has had credit of its own.
+                // Each thread has had its own credit.
                 together.wait();
             });
         }

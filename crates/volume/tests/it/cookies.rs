@@ -1,16 +1,16 @@
-//! Cookies of directories that are loaded again: none comes back.
+//! Cookies of directories that are loaded again: none is reused.
 
+use crate::stage::{formatted, opened};
 use holdfast_core::store::{Behind, Change};
 use holdfast_core::{FileSystem, Options, Store};
-use holdfast_device::{BlockDevice, MemoryDevice};
-use holdfast_testkit::store::ModelStore;
+use holdfast_device::BlockDevice;
 use holdfast_types::{Caller, Errno, FileType, Ino, OpenFlags};
-use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use holdfast_volume::{FormatOptions, VolumeStore};
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 
-/// The names of a directory, but `.` and `..`, with their cookies.
+/// The names of a directory without `.` and `..`, and their cookies.
 fn listed(fs: &FileSystem, dir: &[u8]) -> Vec<(Vec<u8>, u64)> {
     let who = Caller::root();
     let flags = OpenFlags::DIRECTORY;
@@ -32,7 +32,7 @@ fn touch(fs: &FileSystem, path: &[u8]) {
         .unwrap();
 }
 
-/// How a directory comes to be loaded again.
+/// The ways in which a directory is loaded again.
 #[derive(Clone, Copy, Debug)]
 enum Again {
     Dropped,
@@ -49,12 +49,7 @@ struct Volume {
 
 impl Volume {
     fn open(device: Arc<dyn BlockDevice>) -> Self {
-        let options = OpenOptions {
-            commit_every: None,
-            ..OpenOptions::default()
-        };
-        let store = Arc::new(VolumeStore::open(Arc::clone(&device), &options).unwrap());
-        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let (store, fs) = opened(&device);
         Self { device, store, fs }
     }
 
@@ -77,8 +72,8 @@ impl Volume {
     }
 }
 
-/// Asked for names of a directory, the store answers as a listing does, with the inodes that they lead to; `end`: above all
-/// cookies that names of it have or had.
+/// `read_names` of the store agrees with a listing, and with the inodes. `end` exceeds all cookies
+/// that names of the directory have or had.
 fn assert_told(volume: &Volume, dir: Ino, listed: &[(Vec<u8>, u64)], end: u64) {
     assert_eq!(volume.store.end_cookie(dir), Ok(end));
     let mut names: Vec<&[u8]> = listed.iter().map(|(name, _)| &name[..]).collect();
@@ -107,8 +102,7 @@ const HOWS: [Again; 4] = [
 fn a_cookie_that_went_does_not_come_back_with_the_directory() {
     for first in HOWS {
         for second in HOWS {
-            let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(8 * MIB));
-            format(&device, &FormatOptions::default()).unwrap();
+            let device = formatted(8 * MIB, &FormatOptions::default());
             let volume = Volume::open(device);
             let who = Caller::root();
             volume
@@ -127,7 +121,7 @@ fn a_cookie_that_went_does_not_come_back_with_the_directory() {
             for name in [&b"dir/c"[..], b"dir/b"] {
                 volume.fs.unlink_at(&who, &volume.fs.root(), name).unwrap();
             }
-            // Twice, for what was remembered must be remembered again.
+            // Twice, as what was stored must be stored again.
             let volume = volume.again(second).again(first).again(second);
             assert_told(&volume, dir, &names[..1], last + 1);
             touch(&volume.fs, b"dir/d");
@@ -141,8 +135,7 @@ fn a_cookie_that_went_does_not_come_back_with_the_directory() {
 
 #[test]
 fn a_name_that_leads_nowhere_is_damage() {
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(8 * MIB));
-    format(&device, &FormatOptions::default()).unwrap();
+    let device = formatted(8 * MIB, &FormatOptions::default());
     let volume = Volume::open(device);
     let enter = Change::Enter {
         dir: Ino::ROOT,
@@ -160,7 +153,7 @@ fn a_name_that_leads_nowhere_is_damage() {
     let (entry, inode) = look_up(b"nowhere").unwrap().expect("the name is there");
     assert_eq!((entry.ino, inode), (Ino(1000), None));
     assert_eq!(look_up(b"elsewhere"), Ok(None));
-    // One that finds it on the store, with and without all names in memory.
+    // The store is searched with and without all names in memory.
     let partial = Options {
         whole_directory: 0,
         ..Options::default()
@@ -170,19 +163,4 @@ fn a_name_that_leads_nowhere_is_damage() {
         let found = fs.lookup(&Caller::root(), &fs.root(), b"nowhere");
         assert_eq!(found.map(drop), Err(Errno::EUCLEAN));
     }
-}
-
-#[test]
-fn stores_that_remember_cookies_are_asked() {
-    let store: Arc<dyn Store> = Arc::new(ModelStore::new());
-    let fs = FileSystem::new(store, Options::default()).unwrap();
-    touch(&fs, b"a");
-    touch(&fs, b"b");
-    let last = listed(&fs, b".")[1].1;
-    let remove = |name: &[u8]| fs.unlink_at(&Caller::root(), &fs.root(), name).unwrap();
-    remove(b"b");
-    remove(b"a");
-    fs.drop_caches().unwrap();
-    touch(&fs, b"c");
-    assert_eq!(listed(&fs, b".")[0], (b"c".to_vec(), last + 1));
 }

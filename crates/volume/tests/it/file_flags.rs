@@ -1,6 +1,7 @@
-//! File flags, projects and late times, in memory and on a volume: what they refuse, what is made with them, and what of it is there after a
-//! remount and a crash.
+//! File flags, projects and lazytime, in memory and on a volume: what they refuse, what inherits
+//! them, and what survives a remount and a crash.
 
+use crate::stage::{assert_sound, opened};
 use std::sync::Arc;
 
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Node, Options};
@@ -9,7 +10,7 @@ use holdfast_types::{
     Caller, Caps, Errno, Fallocate, FileFlags, OpenFlags, RenameFlags, Result, SetAttr, SetTime,
     Time, XattrSet,
 };
-use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
+use holdfast_volume::{FormatOptions, format};
 
 const MIB: u64 = 1 << 20;
 const FIRST_OF_2300: i64 = 10_413_792_000;
@@ -30,36 +31,19 @@ fn device() -> Arc<MemoryDevice> {
     device
 }
 
-fn open(device: &Arc<MemoryDevice>) -> (Arc<VolumeStore>, FileSystem) {
-    let options = OpenOptions {
-        commit_every: None,
-        ..OpenOptions::default()
-    };
-    let blocks: Arc<dyn BlockDevice> = device.clone();
-    let store = Arc::new(VolumeStore::open(blocks, &options).unwrap());
-    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
-    (store, fs)
-}
-
-fn assert_sound(device: &Arc<MemoryDevice>) {
-    let blocks: Arc<dyn BlockDevice> = device.clone();
-    let report = check(&blocks, &CheckOptions::default(), &|_, _, _| {});
-    assert!(report.is_clean(), "{:?}", report.findings);
-}
-
 /// A file system of each store.
 fn both(test: impl Fn(&FileSystem)) {
     let store = Arc::new(MemoryStore::new(MemoryLimits::default()));
     test(&FileSystem::new(store, Options::default()).unwrap());
     let device = device();
-    let (store, fs) = open(&device);
+    let (store, fs) = opened(&(device.clone() as _));
     test(&fs);
     fs.close().unwrap();
     store.close().unwrap();
-    assert_sound(&device);
+    assert_sound(&(device.clone() as _));
 }
 
-/// The callers that flags must bind: root, and one whose permissions a kernel has checked.
+/// The callers that flags must bind: root, and one with permissions checked by a kernel.
 fn callers() -> [Caller; 2] {
     let checked = Caller {
         checked: true,
@@ -92,7 +76,7 @@ fn only(change: impl FnOnce(&mut SetAttr)) -> SetAttr {
     set
 }
 
-/// Everything that changes a file in the root or its names, with what it says.
+/// Every operation that changes a file or its names, and its result.
 fn changes(fs: &FileSystem, who: &Caller, node: &Node) -> Outcomes {
     let other = file(fs, &fs.root(), "other", b"1234567890");
     let mut outcomes = changes_of_content(fs, who, node, &other);
@@ -327,7 +311,7 @@ fn what_is_made_in_a_directory_has_its_flags_and_project() {
             (fs.flags(&plain), fs.project(&plain)),
             (FileFlags::empty(), 0)
         );
-        // Names of another project's files stay out.
+        // Files of another project stay out.
         let other = file(fs, &root, "other", b"x");
         let rename = |from: &Node, name: &[u8], to: &Node, new: &[u8], flags| {
             fs.rename(&who, from, name, to, new, flags)
@@ -349,7 +333,7 @@ fn what_is_made_in_a_directory_has_its_flags_and_project() {
     });
 }
 
-/// Files with flags, projects and late times.
+/// Files with flags, projects and lazytime.
 fn fill(fs: &FileSystem) {
     let (who, root) = (Caller::root(), fs.root());
     let dir = fs.mkdir(&who, &root, b"dir", 0o755).unwrap();
@@ -388,18 +372,18 @@ fn assert_filled(fs: &FileSystem) {
 #[test]
 fn flags_projects_and_late_times_are_there_after_a_remount_and_after_a_crash() {
     let device = device();
-    let (store, fs) = open(&device);
+    let (store, fs) = opened(&(device.clone() as _));
     fill(&fs);
     assert_filled(&fs);
     fs.sync().unwrap();
-    // By the journal alone.
+    // From the journal alone.
     let crashed = Arc::new(MemoryDevice::from_image("crashed", device.image()));
     fs.close().unwrap();
     store.close().unwrap();
     for device in [crashed, device] {
         for _ in 0..2 {
-            assert_sound(&device);
-            let (store, fs) = open(&device);
+            assert_sound(&(device.clone() as _));
+            let (store, fs) = opened(&(device.clone() as _));
             assert_filled(&fs);
             fs.close().unwrap();
             store.close().unwrap();

@@ -1,10 +1,11 @@
-//! Volumes in which there is space, but nowhere much of it.
+//! Volumes with free space, but only in fragments.
 
-use holdfast_core::{FileSystem, Options};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use crate::stage::{formatted, opened};
+use holdfast_core::FileSystem;
+use holdfast_device::BlockDevice;
 use holdfast_types::{Caller, Errno, OpenFlags, Result};
-use holdfast_volume::tree::Claim;
-use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
+use holdfast_volume::tree::UncheckedHeader;
+use holdfast_volume::{CheckOptions, FormatOptions, VolumeStore, check};
 use std::sync::Arc;
 
 const SIZE: u64 = 6 << 20;
@@ -16,12 +17,7 @@ struct Volume {
 
 impl Volume {
     fn open(device: &Arc<dyn BlockDevice>) -> Self {
-        let options = OpenOptions {
-            commit_every: None,
-            ..OpenOptions::default()
-        };
-        let store = Arc::new(VolumeStore::open(Arc::clone(device), &options).unwrap());
-        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let (store, fs) = opened(device);
         Self { store, fs }
     }
 
@@ -50,7 +46,7 @@ impl Volume {
     }
 }
 
-/// Makes files until there is no space; returns their names.
+/// Creates files until there is no space; returns their names.
 fn fill(volume: &Volume, kind: &str, bytes: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     loop {
@@ -64,24 +60,23 @@ fn fill(volume: &Volume, kind: &str, bytes: &[u8]) -> Vec<String> {
     }
 }
 
-/// How many blocks begin like a node of one block.
+/// The number of blocks that begin like a one-block node.
 fn small_nodes(device: &Arc<dyn BlockDevice>) -> usize {
     let mut bytes = vec![0; SIZE as usize];
     device.read(0, &mut bytes).unwrap();
-    let claims = bytes.chunks(4096).filter_map(Claim::read);
+    let claims = bytes.chunks(4096).filter_map(UncheckedHeader::read);
     claims.filter(|claim| claim.node.blocks == 1).count()
 }
 
-/// Every second block is a file's, and yet the trees grow, are folded, and shrink again.
+/// Every second block belongs to a file; still the trees grow, are checkpointed, and shrink.
 #[test]
 fn a_volume_without_four_free_blocks_in_a_row_goes_on() {
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(SIZE));
     let options = FormatOptions {
         seed: Some(1),
         journal: Some(512 << 10),
         ..FormatOptions::default()
     };
-    format(&device, &options).unwrap();
+    let device = formatted(SIZE, &options);
     let volume = Volume::open(&device);
     let blocks = fill(&volume, "block", &[7; 4096]);
     volume.store.checkpoint().unwrap();
@@ -90,7 +85,7 @@ fn a_volume_without_four_free_blocks_in_a_row_goes_on() {
         volume.remove(name);
     }
     volume.store.checkpoint().unwrap();
-    // Their names take far more nodes than what was set aside has room for.
+    // Their names need far more nodes than were set aside.
     let small = fill(&volume, "empty", b"");
     assert!(small.len() > kept.len(), "only {} names", small.len());
     volume.close();

@@ -1,14 +1,15 @@
-//! Volumes filled to the brim in every way, and emptied again.
+//! Volumes filled completely in every way, and emptied again.
 
+use crate::stage::{formatted, opened};
 use holdfast_core::store::{Behind as _, Change, Intent};
-use holdfast_core::{FileSystem, Options, Store as _};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_core::{FileSystem, Store as _};
+use holdfast_device::BlockDevice;
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, Result, XattrSet};
-use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use holdfast_volume::{FormatOptions, VolumeStore};
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
-/// One as it is, one that is opened again while it is full.
+/// One volume as it is, one that is reopened while full.
 const ROUNDS: usize = 2;
 
 struct Volume {
@@ -20,23 +21,17 @@ struct Volume {
 
 impl Volume {
     fn make(size: u64) -> Self {
-        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
         let options = FormatOptions {
             seed: Some(1),
             journal: Some(512 << 10),
             ..FormatOptions::default()
         };
-        format(&device, &options).unwrap();
+        let device = formatted(size, &options);
         Self::open(device)
     }
 
     fn open(device: Arc<dyn BlockDevice>) -> Self {
-        let options = OpenOptions {
-            commit_every: None,
-            ..OpenOptions::default()
-        };
-        let store = Arc::new(VolumeStore::open(Arc::clone(&device), &options).unwrap());
-        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let (store, fs) = opened(&device);
         let who = Caller::root();
         Self {
             device,
@@ -105,7 +100,7 @@ impl Volume {
     }
 }
 
-/// Takes space until there is none: the step of a number, again and again.
+/// Takes space until there is none: repeats a numbered step.
 fn fill(volume: &Volume, what: &str, step: &dyn Fn(&Volume, u64) -> Result<()>) {
     for number in 0..1_000_000 {
         match step(volume, number) {
@@ -134,7 +129,7 @@ fn fills_and_empties(what: &str, size: u64, step: &dyn Fn(&Volume, u64) -> Resul
         }
         volume.store.checkpoint().unwrap();
         volume.remove_all();
-        // What is freed comes back by a commit, nodes by the next checkpoint.
+        // Freed blocks return with a commit, nodes with the next checkpoint.
         volume = volume.again().again();
         assert_eq!(volume.used(), empty, "{what}, round {round}");
     }
@@ -149,7 +144,7 @@ fn in_all_sizes(what: &str, step: &dyn Fn(&Volume, u64) -> Result<()>) {
 #[test]
 fn empty_files_fill_a_volume() {
     in_all_sizes("empty files", &|volume, number| {
-        // Long names, so that there are not too many: each is removed again.
+        // Long names, so that there are not too many to remove.
         volume.write(&format!("{number:0>230}"), 0, b"")
     });
 }
@@ -249,7 +244,7 @@ fn what_a_writer_was_promised_is_there_however_many_commits_come_before_his_chan
             ..Intent::of(&write)
         })
         .unwrap();
-    // Others change something, commit, and take all there is.
+    // Other threads change, commit, and take all space.
     let others = || {
         for round in 0..3 {
             volume.write("others", 0, &[round]).unwrap();

@@ -1,10 +1,11 @@
-//! Volumes in sparse images on a host that has less room than they promise.
+//! Volumes in sparse images on a host with less space than they promise.
 
-use holdfast_core::{FileSystem, Options};
+use crate::stage::{assert_sound, opened_with};
+use holdfast_core::FileSystem;
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::SparseDevice;
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, Result};
-use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
+use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
@@ -18,7 +19,7 @@ struct World {
 }
 
 impl World {
-    /// A volume of 256 MiB on a host that has so much room for it.
+    /// A volume of 256 MiB on a host with this much space.
     fn new(room: u64) -> Self {
         let memory = Arc::new(MemoryDevice::new(SIZE));
         let host = Arc::new(SparseDevice::new(memory, room).telling());
@@ -33,9 +34,7 @@ impl World {
     }
 
     fn open(host: Arc<SparseDevice>) -> Self {
-        let store = VolumeStore::open(host.clone(), &OpenOptions::default()).unwrap();
-        let store = Arc::new(store);
-        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let (store, fs) = opened_with(&(host.clone() as _), &OpenOptions::default());
         let who = Caller::root();
         Self {
             host,
@@ -45,7 +44,7 @@ impl World {
         }
     }
 
-    /// Writes files of this length until there is no room, and gives how many were written.
+    /// Writes files of this length until there is no space; returns the count.
     fn fill(&self, prefix: &str, len: usize) -> u64 {
         let bytes = vec![7; len];
         for number in 0.. {
@@ -79,14 +78,13 @@ impl World {
         self.fs.unlink(&self.who, &root, name.as_bytes()).unwrap();
     }
 
-    /// All of it can be made durable, and nothing is wrong with it.
+    /// It can be synced completely, and is sound.
     fn end(self) -> Arc<SparseDevice> {
         self.fs.sync().unwrap();
         self.fs.close().unwrap();
         self.store.close().unwrap();
         let device: Arc<dyn BlockDevice> = self.host.clone();
-        let report = check(&device, &CheckOptions::default(), &|_, _, _| {});
-        assert!(report.findings.is_empty(), "{report:?}");
+        assert_sound(&device);
         self.host
     }
 
@@ -105,10 +103,10 @@ fn what_the_host_has_no_room_for_is_refused_and_the_volume_goes_on() {
     assert!((20..60).contains(&files), "{files}");
     world.fs.sync().unwrap();
     assert!(world.host.left() > 0, "something is left for nodes");
-    // Small ones are refused, too; what has its blocks can be written.
+    // Small files are refused, too; allocated blocks can be written.
     world.fill("small", 3000);
     world.write("f0", &vec![8; MIB as usize]).unwrap();
-    // Deleting makes room, once the host knows of it.
+    // Deleting makes space, once the host was told by discards.
     for number in 0..10 {
         world.remove(&format!("f{number}"));
     }

@@ -1,5 +1,5 @@
-//! A volume that is not used wakes up for nothing, and is written and durable in time when it is used again. The test
-//! counts what the volume's threads do, which it finds by their name: no other volume may be in its process.
+//! An idle volume causes no wake-ups, and is written and durable in time when it is used again. The
+//! test observes the volume's threads by name: its process may have no other volume.
 
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
@@ -16,10 +16,10 @@ use std::{
 const CACHE: Option<u64> = Some(7);
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Much more than a machine that does other things needs.
+/// Far more than a busy machine needs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How often the volume's threads have gone to sleep or been put aside.
+/// Context switches of the volume's threads.
 fn switches() -> Vec<(String, u64)> {
     let mut all = Vec::new();
     for task in fs::read_dir("/proc/self/task").unwrap() {
@@ -40,8 +40,7 @@ fn switches() -> Vec<(String, u64)> {
     all
 }
 
-/// Waits until the volume's threads do nothing for three times as long as a thread that looks whether there is something
-/// to do would sleep.
+/// Waits until the volume's threads have been idle for three polling intervals.
 fn rests() {
     let begun = Instant::now();
     loop {
@@ -56,7 +55,7 @@ fn rests() {
     }
 }
 
-/// Is the name there for a process that finds the cache of this identity?
+/// Does a process that finds the cache of this identity see the name?
 fn is_kept(device: &MemoryDevice, cache: Option<u64>, name: &[u8]) -> bool {
     let image = MemoryDevice::from_image("copy", device.image()).with_cache_identity(cache);
     let options = OpenOptions {
@@ -106,7 +105,7 @@ fn an_idle_volume_wakes_up_for_nothing_and_changes_are_kept_in_time_after_that()
         }
         rests();
     }
-    // Once of three times: what else the machine does may delay it.
+    // Once in three attempts, as other load on the machine may delay it.
     assert!(least[0] < 2 * EVERY && least[1] < 4 * EVERY, "{least:?}");
     drop(root);
     fs.close().unwrap();

@@ -1,4 +1,4 @@
-//! Volumes by their public operations: on devices of memory, on files, and under the core.
+//! Volumes by their public operations: on memory devices, on files, and under the core.
 
 mod asking;
 mod check;
@@ -18,6 +18,7 @@ mod replay;
 mod scans;
 mod sizes;
 mod spaces;
+mod stage;
 mod superblocks;
 mod through_core;
 mod used;

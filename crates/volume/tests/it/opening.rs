@@ -1,27 +1,26 @@
-//! Opening a volume that was closed cleanly: few reads come before the first request is answered,
-//! and what is read later than that is as good as what was read before.
+//! Opening a volume that was closed cleanly. Few reads precede the first reply, and what is read
+//! later is as good as what was read before.
 
+use crate::stage::{assert_sound, formatted, opened};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, ThreadId};
 
 use holdfast_core::{FileSystem, Options};
-use holdfast_device::{BlockDevice, MemoryDevice, ReadRequest, Result};
+use holdfast_device::{BlockDevice, ReadRequest, Result};
 use holdfast_types::{Caller, Errno, OpenFlags};
 use holdfast_volume::superblock::Superblock;
-use holdfast_volume::{
-    CheckOptions, Error, FormatOptions, OpenOptions, VolumeStore, check, format,
-};
+use holdfast_volume::{CheckOptions, Error, FormatOptions, OpenOptions, VolumeStore, repair};
 use parking_lot::{Condvar, Mutex};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const BLOCK: usize = 4096;
-/// Reads that the first requests to a volume may wait for, and their bytes.
+/// Reads that the first requests may wait for, and their bytes.
 const READS: u64 = 10;
 const BYTES: u64 = 2 * MIB;
 
-/// Counts what one thread reads. Other threads wait for the test.
+/// Counts the reads of one thread. Other threads wait for the test.
 #[derive(Debug)]
 struct FirstReads {
     inner: Arc<dyn BlockDevice>,
@@ -63,7 +62,7 @@ impl FirstReads {
 }
 
 impl BlockDevice for FirstReads {
-    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, flush, discard, resize, room);
+    holdfast_device::pass_on!(inner: describe, size, alignment, flush, discard, resize, room);
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.inner.write(offset, bytes)
@@ -82,16 +81,6 @@ impl BlockDevice for FirstReads {
     }
 }
 
-fn opened(device: &Arc<dyn BlockDevice>) -> (Arc<VolumeStore>, FileSystem) {
-    let options = OpenOptions {
-        commit_every: None,
-        ..OpenOptions::default()
-    };
-    let store = Arc::new(VolumeStore::open(Arc::clone(device), &options).unwrap());
-    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
-    (store, fs)
-}
-
 fn close(store: &VolumeStore, fs: &FileSystem) {
     fs.close().unwrap();
     store.close().unwrap();
@@ -105,12 +94,11 @@ fn write(fs: &FileSystem, name: &str, len: usize) -> holdfast_types::Result<()> 
 
 /// A new volume with so many files on it.
 fn made(size: u64, files: usize) -> Arc<dyn BlockDevice> {
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
-    format(&device, &FormatOptions::default()).unwrap();
+    let device = formatted(size, &FormatOptions::default());
     if files > 0 {
         let (store, fs) = opened(&device);
         for number in 0..files {
-            // As long as names can be, so that the trees are high.
+            // Names of maximal length, so that the trees are high.
             let len = if number % 1000 == 0 { 9000 } else { 0 };
             write(&fs, &format!("{number:0>250}"), len).unwrap();
         }
@@ -119,7 +107,7 @@ fn made(size: u64, files: usize) -> Arc<dyn BlockDevice> {
     device
 }
 
-/// What the first requests read. A caller that asks for them waits for nothing else.
+/// The reads of the first requests. Their caller waits for nothing else.
 fn first_requests(device: &Arc<dyn BlockDevice>, files: usize) -> (u64, u64) {
     let counting = FirstReads::new(device);
     let (store, fs) = opened(&(Arc::clone(&counting) as _));
@@ -132,7 +120,7 @@ fn first_requests(device: &Arc<dyn BlockDevice>, files: usize) -> (u64, u64) {
     };
     let [reads, bytes] = counts();
     assert!(inodes.0 > 0);
-    // These read the paths to leaves of trees besides, as the files that are there need it.
+    // These also read the paths to leaves of trees.
     let missing = fs.lookup(&who, &root, b"missing").map(drop);
     assert_eq!(missing, Err(Errno::ENOENT));
     write(&fs, "new", 100).unwrap();
@@ -166,8 +154,7 @@ fn the_first_requests_to_a_clean_volume_wait_for_few_reads() {
         assert!(reads <= READS, "{size} bytes, {files} files: {reads} reads");
         assert!(bytes <= BYTES, "{size} bytes, {files} files: {bytes} bytes");
         if size <= 64 * GIB {
-            let report = check(&device, &CheckOptions::default(), &|_, _, _| {});
-            assert!(report.is_clean(), "{:?}", report.findings);
+            assert_sound(&device);
         }
     }
 }
@@ -191,7 +178,7 @@ fn who_only_looks_at_a_clean_volume_waits_for_few_reads() {
     }
 }
 
-/// Spoils all bitmaps that were written.
+/// Damages all written bitmaps.
 fn spoil(device: &Arc<dyn BlockDevice>) {
     let mut bytes = [0; BLOCK];
     device.read(0, &mut bytes).unwrap();
@@ -215,9 +202,13 @@ fn bitmaps_that_are_found_damaged_late_stop_the_volume() {
     let (store, fs) = opened(&(Arc::clone(&counting) as _));
     fs.statfs().unwrap();
     counting.let_others();
-    // Nothing is placed by bitmaps that are not known to be right.
+    // Nothing is allocated by unverified bitmaps. The volume is read-only by then if the thread
+    // that reads the bitmaps has come to the damaged ones.
     let written = write(&fs, "new", 100_000).and_then(|()| fs.sync());
-    assert_eq!(written, Err(Errno::EUCLEAN));
+    assert!(
+        matches!(written, Err(Errno::EUCLEAN | Errno::EROFS)),
+        "{written:?}"
+    );
     assert!(matches!(store.checkpoint(), Err(Error::Stopped(_))));
     fs.lookup(
         &Caller::root(),
@@ -243,18 +234,53 @@ fn what_was_committed_behind_the_last_checkpoint_is_found_though_the_volume_says
     write(&fs, "file", 5000).unwrap();
     fs.sync().unwrap();
     drop((store, fs));
-    // As of a volume that was closed while somebody still committed.
-    for slot in [0, 1] {
-        let mut bytes = [0; BLOCK];
-        device.read(slot * BLOCK as u64, &mut bytes).unwrap();
-        let mut superblock = Superblock::decode(&bytes, slot).unwrap();
-        superblock.clean = true;
-        device
-            .write(slot * BLOCK as u64, &superblock.encode(slot)[..])
-            .unwrap();
-    }
+    // As if a thread had committed while the volume was closed.
+    change_superblocks(&device, |superblock| superblock.clean = true);
     let (store, fs) = opened(&device);
     let found = fs.lookup(&Caller::root(), &fs.root(), b"file").unwrap();
     assert_eq!(fs.getattr(&found).size, 5000);
     close(&store, &fs);
+}
+
+#[test]
+fn unknown_read_only_compatible_features_allow_reading_alone() {
+    let device = made(64 * MIB, 0);
+    let (store, fs) = opened(&device);
+    write(&fs, "file", 5000).unwrap();
+    close(&store, &fs);
+    drop((store, fs));
+    change_superblocks(&device, |superblock| {
+        superblock.features.read_only_compatible = 1 << 7;
+    });
+    let mut before = vec![0; (64 * MIB) as usize];
+    device.read(0, &mut before).unwrap();
+
+    let options = OpenOptions::default();
+    let refused = VolumeStore::open(Arc::clone(&device), &options).unwrap_err();
+    assert!(
+        matches!(refused, Error::ReadOnlyFeatures { features: 128, .. }),
+        "{refused}"
+    );
+    assert_eq!(refused.errno(), Errno::EROFS);
+    let store = VolumeStore::open_read_only(Arc::clone(&device), &options).unwrap();
+    let fs = FileSystem::new(Arc::new(store), Options::default()).unwrap();
+    let found = fs.lookup(&Caller::root(), &fs.root(), b"file").unwrap();
+    assert_eq!(fs.getattr(&found).size, 5000);
+    let repaired = repair(&device, &CheckOptions::default(), &|_, _, _| {});
+    assert!(matches!(repaired, Err(Error::ReadOnlyFeatures { .. })));
+    let mut after = vec![0; before.len()];
+    device.read(0, &mut after).unwrap();
+    assert!(before == after, "the device was written");
+}
+
+fn change_superblocks(device: &Arc<dyn BlockDevice>, change: impl Fn(&mut Superblock)) {
+    for slot in [0, 1] {
+        let mut bytes = [0; BLOCK];
+        device.read(slot * BLOCK as u64, &mut bytes).unwrap();
+        let mut superblock = Superblock::decode(&bytes, slot).unwrap();
+        change(&mut superblock);
+        device
+            .write(slot * BLOCK as u64, &superblock.encode(slot)[..])
+            .unwrap();
+    }
 }

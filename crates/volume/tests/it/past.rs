@@ -1,11 +1,12 @@
-//! Sectors of pages that are not in memory are written past it: what is read then, now or after the volume was
-//! opened again, is what a plain model of bytes has.
+//! Sectors of pages that are not in memory are written past the page cache. Reads, now and after a
+//! reopen, agree with a plain model of bytes.
 
+use crate::stage::formatted;
 use holdfast_core::{FileSystem, OpenFile, Options};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_device::BlockDevice;
 use holdfast_testkit::memory::within;
 use holdfast_types::{Caller, Fallocate, OpenFlags, SetAttr};
-use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -19,12 +20,10 @@ const PAGE: usize = 4096;
 const SECTOR: usize = 512;
 
 fn device(size: u64) -> Arc<dyn BlockDevice> {
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
-    format(&device, &FormatOptions::default()).unwrap();
-    device
+    formatted(size, &FormatOptions::default())
 }
 
-/// A file system over the volume, with so much memory, that commits as often.
+/// A file system over the volume, with this much memory and this commit interval.
 fn mounted(
     device: &Arc<dyn BlockDevice>,
     memory: u64,
@@ -45,7 +44,7 @@ fn opened(fs: &FileSystem) -> OpenFile {
         .unwrap()
 }
 
-/// Some bytes of the file: sectors mostly.
+/// A range of the file, mostly of whole sectors.
 fn some(random: &mut ChaCha8Rng) -> Range<usize> {
     let start = random.random_range(0..SIZE - 2 * PAGE);
     match random.random_range(0..8) {
@@ -70,7 +69,7 @@ fn check(fs: &FileSystem, file: &OpenFile, model: &[u8], range: Range<usize>, se
     assert_eq!(differs, None, "seed {seed}: {range:?}");
 }
 
-/// Does something to the file and to its model.
+/// Performs a step on the file and on its model.
 fn step(fs: &FileSystem, file: &OpenFile, model: &mut Vec<u8>, random: &mut ChaCha8Rng, seed: u64) {
     let who = Caller::root();
     let mut range = some(random);

@@ -1,12 +1,11 @@
-//! Journals that hold more than there is memory for, or room behind it.
+//! Journals with more changes than fit in memory, or in the free space.
 
-use holdfast_core::{FileSystem, Options};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use crate::stage::{assert_sound, formatted, opened_with};
+use holdfast_core::FileSystem;
+use holdfast_device::BlockDevice;
 use holdfast_testkit::rng::Rng;
 use holdfast_types::{Caller, Errno, Fallocate, FileType, OpenFlags, Result};
-use holdfast_volume::{
-    BLOCK, CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format,
-};
+use holdfast_volume::{BLOCK, FormatOptions, OpenOptions, VolumeStore};
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
@@ -19,13 +18,12 @@ struct World {
 
 impl World {
     fn make(size: u64, journal: u64) -> Self {
-        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
         let options = FormatOptions {
             seed: Some(1),
             journal: Some(journal),
             ..FormatOptions::default()
         };
-        format(&device, &options).unwrap();
+        let device = formatted(size, &options);
         Self::open(device, None)
     }
 
@@ -35,8 +33,7 @@ impl World {
             changes,
             ..OpenOptions::default()
         };
-        let store = Arc::new(VolumeStore::open(Arc::clone(&device), &options).unwrap());
-        let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
+        let (store, fs) = opened_with(&device, &options);
         Self { device, store, fs }
     }
 
@@ -81,7 +78,7 @@ impl World {
         made.map(drop)
     }
 
-    /// Gives a new file all the space there is, by so many bytes at a time.
+    /// Allocates all space to a new file, in steps of this size.
     fn allocate(&self, name: &str, piece: u64) {
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
         let (who, root) = (Caller::root(), self.fs.root());
@@ -105,14 +102,9 @@ impl World {
         let (who, root) = (Caller::root(), self.fs.root());
         self.fs.unlink_at(&who, &root, name.as_bytes()).unwrap();
     }
-
-    fn sound(&self) {
-        let report = check(&self.device, &CheckOptions::default(), &|_, _, _| {});
-        assert!(report.is_clean(), "{:?}", report.findings);
-    }
 }
 
-/// What the file of a number has: some fit in their inodes' records, others have blocks.
+/// The contents of a numbered file: some are inline, others have blocks.
 fn bytes_of(number: u64) -> Vec<u8> {
     let len = if number.is_multiple_of(3) {
         2 * BLOCK
@@ -130,7 +122,7 @@ fn a_journal_of_more_than_there_is_memory_for_goes_into_the_trees_as_it_is_repla
         for number in 0..COUNT {
             world.write(&number.to_string(), &bytes_of(number)).unwrap();
             if number % 5 == 4 {
-                // Its blocks are those of others, later on.
+                // Its blocks are reused later.
                 world.remove(&(number - 3).to_string());
             }
             if number % 500 == 0 && !in_one_commit {
@@ -140,7 +132,7 @@ fn a_journal_of_more_than_there_is_memory_for_goes_into_the_trees_as_it_is_repla
         world.fs.sync().unwrap();
         let made = world.checkpoints();
         assert_eq!(made, 0, "all of it is in the journal");
-        world.sound();
+        assert_sound(&world.device);
 
         let world = world.again(Some(64 << 10));
         let folded = world.checkpoints();
@@ -155,18 +147,19 @@ fn a_journal_of_more_than_there_is_memory_for_goes_into_the_trees_as_it_is_repla
             }
         };
         look(&world);
-        world.sound();
-        // What was brought into the trees is not replayed again.
+        assert_sound(&world.device);
+        // What was checkpointed is not replayed again.
         let world = world.again(Some(0));
         assert!(world.checkpoints() < folded, "{}", world.checkpoints());
         look(&world);
         world.write("more", &bytes_of(0)).unwrap();
         world.store.checkpoint().unwrap();
-        world.sound();
+        assert_sound(&world.device);
     }
 }
 
-/// Many names in a small volume, no two of which begin alike: so each takes its length in the trees.
+/// Many names in a small volume without common prefixes, so that each takes its full length in the
+/// trees.
 fn name(number: u64) -> String {
     let mut random = Rng::new(number);
     let words = (0..5).map(|_| format!("{:016x}", random.bits()));
@@ -183,7 +176,7 @@ fn many_names() -> World {
     world
 }
 
-/// Few records in each leaf go: the checkpoint writes nearly all of the trees anew.
+/// Removes few records of each leaf, so that the checkpoint rewrites nearly all nodes.
 fn remove_some(world: &World) {
     let done = world.checkpoints();
     for number in (0..NAMES).step_by(60) {
@@ -200,12 +193,12 @@ fn what_a_replay_brought_keeps_its_room_until_it_is_in_the_trees() {
     remove_some(&world);
     let world = world.again(None);
     assert_eq!(world.checkpoints(), 0);
-    // Few records, and all the space there is.
+    // Few records, and all space.
     world.allocate("filler", MIB / 2);
     world.fs.sync().unwrap();
     world.store.checkpoint().unwrap();
     assert_eq!(world.store.failure_reason(), None);
-    world.sound();
+    assert_sound(&world.device);
 }
 
 #[test]
@@ -217,14 +210,14 @@ fn a_journal_for_which_the_trees_have_no_room_stays_in_memory_as_a_whole() {
     world.fs.sync().unwrap();
     remove_some(&world);
     let whole = world.store.activity().journal_used;
-    // What it frees is free behind it alone.
+    // What it frees is free only after it.
     let world = world.again(Some(600 << 10));
     assert!(world.store.activity().journal_used >= whole, "all is there");
-    world.sound();
+    assert_sound(&world.device);
     world.write("more", &[1; 4 * BLOCK]).unwrap();
     world.store.checkpoint().unwrap();
-    world.sound();
-    // A little at a time there is.
+    assert_sound(&world.device);
+    // In small steps there is space.
     let world = many_names();
     world.allocate("filler", MIB / 2);
     world.store.checkpoint().unwrap();
@@ -234,5 +227,5 @@ fn a_journal_for_which_the_trees_have_no_room_stays_in_memory_as_a_whole() {
     let world = world.again(Some(16 << 10));
     // One that fails is the last.
     assert!(world.checkpoints() > 10, "{}", world.checkpoints());
-    world.sound();
+    assert_sound(&world.device);
 }

@@ -1,9 +1,10 @@
-//! Scans of all inodes leave what is cached as it was, also where memory is full.
+//! Scans of all inodes leave the caches as they were, even if memory is full.
 
+use crate::stage::formatted;
 use holdfast_core::{Bulkstat, FileSystem, InodeWalk, Memory, Options, Visit};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_device::BlockDevice;
 use holdfast_types::{Caller, FileType, Ino, Result};
-use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -14,10 +15,9 @@ const FILES: usize = 4000;
 
 /// A volume of many files.
 fn filled() -> Arc<dyn BlockDevice> {
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(256 * MIB));
-    format(&device, &FormatOptions::default()).unwrap();
+    let device = formatted(256 * MIB, &FormatOptions::default());
     let store = Arc::new(VolumeStore::open(Arc::clone(&device), &OpenOptions::default()).unwrap());
-    let memory = Memory::apart(256 * MIB);
+    let memory = Memory::separate(256 * MIB);
     let fs = FileSystem::within(store.clone(), Options::default(), memory).unwrap();
     let (who, root) = (Caller::root(), fs.root());
     for dir in 0..DIRS {
@@ -46,7 +46,7 @@ fn use_files(fs: &FileSystem) {
     }
 }
 
-/// What is in memory, once all is freed that is too much.
+/// Memory in use after reclaim.
 fn cached(fs: &FileSystem, memory: &Memory) -> BTreeSet<Ino> {
     memory.look();
     memory.shrinkers().shrink();
@@ -77,7 +77,7 @@ fn by_attributes(fs: &FileSystem) -> Result<usize> {
     Ok(shown)
 }
 
-/// As several threads do it, each a part; here one after the other.
+/// As several threads do it, each a part; here in sequence.
 fn in_parts(fs: &FileSystem) -> Result<usize> {
     let mut shown = 0;
     for mut scan in fs.bulkstats(4)? {
@@ -96,7 +96,7 @@ fn a_scan_of_all_inodes_pushes_none_out_where_memory_is_full() {
         let store = VolumeStore::open(Arc::clone(&device), &OpenOptions::default()).unwrap();
         let store = Arc::new(store);
         // So little that not much is read ahead.
-        let memory = Memory::apart(16 * MIB);
+        let memory = Memory::separate(16 * MIB);
         let fs = FileSystem::within(store.clone(), Options::default(), memory.clone()).unwrap();
         use_files(&fs);
         use_files(&fs);

@@ -1,31 +1,22 @@
-//! What a file's attributes say while other threads change its size: never more than its bytes reach.
+//! A file's attributes while other threads change its size: the size never exceeds the written
+//! bytes.
 
-use holdfast_core::{FileSystem, OpenFile, Options};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use crate::stage::{assert_sound, formatted, opened};
+use holdfast_core::{FileSystem, OpenFile};
 use holdfast_types::{Caller, OpenFlags, SetAttr};
-use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
+use holdfast_volume::FormatOptions;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
 
 const FILES: u64 = 600;
-/// A file's length before: kept in the tree, or in a block of its own with bytes from before behind it.
+/// A file's initial length: inline, or in a block that has older bytes after it.
 const SHORT: u64 = 100;
 const CUT: u64 = 5000;
 const FULL: u64 = 2 * 4096;
-/// Where it is written on, and how much.
+/// Offset and length of the write.
 const AT: u64 = 20_000;
 const LEN: usize = 8000;
-
-fn opened(device: &Arc<dyn BlockDevice>) -> (FileSystem, Arc<VolumeStore>) {
-    let options = OpenOptions {
-        commit_every: None,
-        ..OpenOptions::default()
-    };
-    let store = Arc::new(VolumeStore::open(Arc::clone(device), &options).unwrap());
-    let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
-    (fs, store)
-}
 
 fn file(fs: &FileSystem, number: u64) -> OpenFile {
     let (who, root) = (Caller::root(), fs.root());
@@ -57,15 +48,14 @@ fn make(fs: &FileSystem, number: u64) {
 
 #[test]
 fn attributes_that_are_set_beside_a_write_do_not_come_before_its_bytes() {
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
-    format(&device, &FormatOptions::default()).unwrap();
-    let (fs, store) = opened(&device);
+    let device = formatted(64 << 20, &FormatOptions::default());
+    let (store, fs) = opened(&device);
     (0..FILES).for_each(|number| make(&fs, number));
     fs.close().unwrap();
     store.close().unwrap();
 
     // What is changed now was in the trees only.
-    let (fs, store) = opened(&device);
+    let (store, fs) = opened(&device);
     for number in 0..FILES {
         let file = file(&fs, number);
         store.checkpoint().unwrap();
@@ -91,9 +81,8 @@ fn attributes_that_are_set_beside_a_write_do_not_come_before_its_bytes() {
     fs.close().unwrap();
     store.close().unwrap();
 
-    let report = check(&device, &CheckOptions::default(), &|_, _, _| {});
-    assert!(report.is_clean(), "{:?}", report.findings);
-    let (fs, store) = opened(&device);
+    assert_sound(&device);
+    let (store, fs) = opened(&device);
     for number in 0..FILES {
         let file = file(&fs, number);
         let mut expected = vec![0; AT as usize + LEN];

@@ -1,10 +1,11 @@
-//! How much space files take, as their inodes say it: exact, and without a look at their content.
+//! The space of files as their inodes report it: exact, and without loading their content.
 
-use holdfast_core::{Bulkstat, FileSystem, Options, Store, Visit};
+use crate::stage::{assert_sound, formatted, opened};
+use holdfast_core::{Bulkstat, FileSystem, Store, Visit};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::SlowDevice;
 use holdfast_types::{Caller, Fallocate, OpenFlags, SetAttr};
-use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
+use holdfast_volume::{FormatOptions, VolumeStore};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,26 +20,19 @@ struct Volume {
 
 impl Volume {
     fn new() -> Self {
-        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 * MIB));
-        format(&device, &FormatOptions::default()).unwrap();
+        let device = formatted(64 * MIB, &FormatOptions::default());
         Self::open(device)
     }
 
     fn open(device: Arc<dyn BlockDevice>) -> Self {
-        let options = OpenOptions {
-            commit_every: None,
-            ..OpenOptions::default()
-        };
-        let store = Arc::new(VolumeStore::open(Arc::clone(&device), &options).unwrap());
-        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let (store, fs) = opened(&device);
         Self { device, store, fs }
     }
 
     fn close(self) -> Arc<dyn BlockDevice> {
         self.fs.close().unwrap();
         self.store.close().unwrap();
-        let report = check(&self.device, &CheckOptions::default(), &|_, _, _| {});
-        assert!(report.is_clean(), "{:?}", report.findings);
+        assert_sound(&self.device);
         self.device
     }
 
@@ -80,7 +74,7 @@ impl Volume {
         }
     }
 
-    /// What stat(2) says of all files, by name.
+    /// What stat(2) reports of all files, by name.
     fn stats(&self) -> BTreeMap<String, (u64, u64)> {
         let (who, root) = (Caller::root(), self.fs.root());
         let dir = self
@@ -101,7 +95,7 @@ impl Volume {
         found
     }
 
-    /// What a scan says of all inodes, by number.
+    /// What a scan reports of all inodes, by number.
     fn scanned(&self) -> BTreeMap<u64, u64> {
         let mut found = BTreeMap::new();
         self.fs
@@ -113,7 +107,7 @@ impl Volume {
         found
     }
 
-    /// What the store has of them, run by run.
+    /// What the store reports of them, run by run.
     fn counted(&self, ino: u64) -> u64 {
         let (mut at, mut pages) = (0, 0);
         while let Some(run) = self.store.next_space(holdfast_types::Ino(ino), at).unwrap() {
@@ -134,7 +128,7 @@ enum Step {
 }
 use Step::{Checkpoint, Perm, Size, Space, Write};
 
-/// Files of every shape, some of them changed after a checkpoint.
+/// Files of every kind, some of them changed after a checkpoint.
 fn shapes() -> Vec<(&'static str, Vec<Step>, u64)> {
     let keep = Fallocate::KEEP_SIZE;
     let punch = Fallocate::PUNCH_HOLE | keep;

@@ -1,5 +1,6 @@
 //! The two superblocks: what crashes leave of them, and what that means.
 
+use crate::stage::formatted;
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::{CrashStates, RecordingDevice};
@@ -10,7 +11,7 @@ use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, che
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
-/// States of an opening that are tried beside the systematic ones.
+/// Random states of an opening that are tried besides the systematic ones.
 const SAMPLED: usize = 300;
 
 fn open(device: &Arc<dyn BlockDevice>) -> Arc<VolumeStore> {
@@ -21,10 +22,9 @@ fn open(device: &Arc<dyn BlockDevice>) -> Arc<VolumeStore> {
     Arc::new(VolumeStore::open(Arc::clone(device), &options).unwrap())
 }
 
-/// A volume with a directory; closed, or left after a checkpoint.
+/// A volume with a directory; closed, or dropped after a checkpoint.
 fn volume(close: bool) -> Arc<dyn BlockDevice> {
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(8 * MIB));
-    format(&device, &FormatOptions::default()).unwrap();
+    let device = formatted(8 * MIB, &FormatOptions::default());
     let store = open(&device);
     let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
     fs.mkdir_at(&Caller::root(), &fs.root(), b"dir", 0o755)
@@ -68,7 +68,7 @@ fn a_slot_that_a_crash_left_behind_is_written_before_the_next_checkpoint() {
                 &["superblocks-differ"]
             };
             assert_eq!(findings(&device), expected);
-            // As after a crash at once.
+            // As after an immediate crash.
             drop(open(&device));
             let slots = SLOTS.map(|number| slot(&device, number).unwrap());
             assert_eq!(slots[0], slots[1]);
@@ -77,7 +77,8 @@ fn a_slot_that_a_crash_left_behind_is_written_before_the_next_checkpoint() {
     }
 }
 
-/// A crash in the midst of a checkpoint of the opening must not leave the older one as the only whole one: its blocks are used again.
+/// A crash during the checkpoint of the open must not leave the older superblock as the only valid
+/// one: its blocks are reused.
 #[test]
 fn a_slot_that_a_crash_left_behind_is_written_before_the_journal_goes_into_the_trees() {
     for behind in SLOTS {
@@ -100,7 +101,7 @@ fn a_slot_that_a_crash_left_behind_is_written_before_the_journal_goes_into_the_t
         mkdir(b"third");
         mkdir(b"fourth");
         drop((fs, store));
-        // The first one is written first: it was torn, or the other would be the older one.
+        // The first slot is written first: it was torn, or the other would be older.
         older[600] ^= u8::from(behind == SLOTS[0]);
         device.write(behind * 4096, &older).unwrap();
 

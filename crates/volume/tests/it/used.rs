@@ -1,6 +1,7 @@
-//! A volume made over a device that was used: nothing of what was there shows.
+//! A volume over a used device: nothing of its old contents shows.
 
-use holdfast_core::{FileSystem, Options};
+use crate::stage::opened_with;
+use holdfast_core::FileSystem;
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags};
 use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
@@ -18,9 +19,7 @@ struct Volume {
 
 impl Volume {
     fn open(device: &Arc<dyn BlockDevice>) -> Self {
-        let store = VolumeStore::open(Arc::clone(device), &OpenOptions::default()).unwrap();
-        let store = Arc::new(store);
-        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let (store, fs) = opened_with(device, &OpenOptions::default());
         Self { store, fs }
     }
 
@@ -30,7 +29,7 @@ impl Volume {
     }
 }
 
-/// Parts of blocks, some of blocks that were allocated before, and what the file shows then.
+/// Ranges of blocks, some of reused ones, and what the file shows then.
 fn write(volume: &Volume) -> Vec<u8> {
     let who = Caller::root();
     let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;

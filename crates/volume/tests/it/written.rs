@@ -1,4 +1,4 @@
-//! What a process leaves that is killed: all that was handed to the device's cache, and nothing that is later than the rest.
+//! What a killed process leaves: everything written to the device's cache, in order.
 
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The host's cache, until it crashes.
+/// The host's cache, lost by a crash.
 const CACHE: Option<u64> = Some(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -27,7 +27,7 @@ fn opened(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> (Arc<VolumeSto
 }
 
 impl World {
-    /// A volume that commits so often, and a file of four pages in it.
+    /// A volume with this commit interval, and a file of four pages in it.
     fn new(commit_every: Duration) -> Self {
         let memory = Arc::new(MemoryDevice::new(64 << 20).with_cache_identity(CACHE));
         let device: Arc<dyn BlockDevice> = memory.clone();
@@ -59,7 +59,7 @@ impl World {
         self.fs.write(&who, &file, 0, bytes).unwrap();
     }
 
-    /// What a file would have if the process was killed now, or the host crashed.
+    /// A file's contents if the process were killed now, or the host crashed.
     fn left(&self, name: &[u8], cache: Option<u64>) -> Option<Vec<u8>> {
         let copy = MemoryDevice::from_image("copy", self.memory.image()).with_cache_identity(cache);
         let never = OpenOptions {
@@ -89,14 +89,14 @@ impl World {
     }
 }
 
-/// A test that fails leaves nothing held, for which others would wait.
+/// Releases what a failed test holds, for which other threads would wait.
 impl Drop for World {
     fn drop(&mut self) {
         self.held.release();
     }
 }
 
-/// While a flush is held, what is changed is handed over all the same, what is written over included.
+/// While a flush is held, changes are written all the same, including overwrites.
 fn is_written_beside_a_flush(world: &World) {
     assert!(world.held.is_held(|| false, PATIENCE));
     world.write(b"beside", b"new");

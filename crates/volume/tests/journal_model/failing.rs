@@ -1,6 +1,7 @@
-//! A commit takes the pages that wait, and then fails: what a volume's does at a data write.
+//! A commit takes the dirty pages, and then fails, as a volume's commit does at a data write.
 //!
-//! Not modelled: one that panics, since loom's locks are poisoned by what runs while a thread unwinds.
+//! Not modelled: a commit that panics, since loom's locks are poisoned by code that runs while a
+//! thread unwinds.
 
 use super::World;
 use super::journal::{BeforeCommit, Commit, Error, Result};
@@ -16,14 +17,14 @@ struct Volume {
     state: Mutex<State>,
 }
 
-/// *Invariant.* A page waits, is written, or was taken by a commit that stopped the volume.
+/// *Invariant.* A page is dirty, is written, or was taken by a commit that stopped the volume.
 #[derive(Default)]
 struct State {
     waits: Vec<usize>,
     written: Vec<usize>,
     has_failed: bool,
     stopped: bool,
-    /// Did a commit begin behind the one that stopped it?
+    /// Did a commit begin after the one that stopped it?
     went_on: bool,
 }
 
@@ -32,12 +33,12 @@ impl Volume {
         look(&mut self.state.lock().expect("not poisoned"))
     }
 
-    /// Writes a page and has it made durable; was that promised?
+    /// Writes a page and syncs it; did that succeed?
     fn write_and_fsync(&self, page: usize) -> bool {
         self.state(|state| state.waits.push(page));
         let size = page as u64;
         let batch = [Change::Truncate { ino: Ino(1), size }];
-        // Refused behind a failure.
+        // Refused after a failure.
         let Ok(lsn) = self.world.journal.append(1, &batch) else {
             return false;
         };
@@ -49,7 +50,7 @@ impl BeforeCommit for Volume {
     fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
         commit.cut();
         let fails = self.state(|state| {
-            // To be asserted when nothing is held any more.
+            // To be asserted when no lock is held.
             state.went_on |= state.stopped;
             let taken = std::mem::take(&mut state.waits);
             let fails = !taken.is_empty() && !std::mem::replace(&mut state.has_failed, true);
@@ -70,7 +71,8 @@ impl BeforeCommit for Volume {
     }
 }
 
-/// One thread writes a page and hands it to the cache, another writes one and fsyncs it; the one that takes pages first fails.
+/// One thread writes a page and writes it out, another writes one and syncs it. The one that takes
+/// pages first fails.
 pub(super) fn beside_an_error_of_a_write() {
     let volume = Arc::new(Volume {
         world: World::cached(),
@@ -93,7 +95,7 @@ pub(super) fn beside_an_error_of_a_write() {
     });
 }
 
-/// Two threads write a page and fsync it; the first commit that takes pages fails.
+/// Two threads write a page and sync it; the first commit that takes pages fails.
 pub(super) fn beside_an_error() {
     let volume = Arc::new(Volume {
         world: World::new(),

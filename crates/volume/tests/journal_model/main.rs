@@ -1,10 +1,9 @@
 //! The journal under every interleaving of a few threads that append and commit.
 //!
-//! Its module is compiled here once more, with loom's atomics and locks in place of the real ones
-//! (`primitive`); without the test harness, so that the
-//! module's own tests stay out. Loom runs all orders with up to `SWITCHES` involuntary switches.
-//! An argument chooses models by a part of their names. Each of some is also run over locks or latches that are broken on
-//! purpose, and must notice.
+//! Its module is compiled here once more, with loom's atomics and locks (`primitive`) in place of
+//! the real ones. There is no test harness, so the module's own tests stay out. Loom runs all
+//! orders with up to `SWITCHES` involuntary switches. An argument selects models by a part of their
+//! names. Some also run over locks or latches that are broken on purpose, and must notice.
 #![expect(
     dead_code,
     unused_imports,
@@ -17,6 +16,8 @@ mod failing;
 #[path = "../../src/journal/mod.rs"]
 pub mod journal;
 mod primitive;
+#[path = "../../src/varint.rs"]
+pub mod varint;
 
 use holdfast_core::store::{Change, Lsn};
 use holdfast_device::{BlockDevice, MemoryDevice};
@@ -70,7 +71,7 @@ const MODELS: [(&str, fn()); 8] = [
     ),
 ];
 
-/// The same over what is broken on purpose.
+/// The same over a deliberate fault.
 const BROKEN: [(&str, fn(), Broken); 4] = [
     (
         "an error, and its latch is lost",
@@ -139,7 +140,7 @@ impl World {
         Self::over(MemoryDevice::new(REGION.blocks * 4096))
     }
 
-    /// Over a device that says which cache holds what is not flushed.
+    /// Over a device that says which cache holds unflushed writes.
     fn cached() -> Arc<Self> {
         Self::over(MemoryDevice::new(REGION.blocks * 4096).with_cache_identity(Some(1)))
     }
@@ -155,7 +156,7 @@ impl World {
         })
     }
 
-    /// Changes the object under its lock, as the core would; answers the change's number too.
+    /// Changes the object under its lock, as the core would; returns the change's number too.
     fn change(&self) -> (u64, Lsn) {
         let mut object = self.object.lock().expect("not poisoned");
         *object += 1;
@@ -167,12 +168,12 @@ impl World {
         (*object, lsn)
     }
 
-    /// Which changes a crash at this moment leaves: they must be the first ones, in order.
+    /// The changes that a crash at this moment leaves: a prefix of all.
     fn survivors(&self, position: Position) -> Vec<u64> {
         self.survivors_with(position, None)
     }
 
-    /// Where this is the cache that holds what is not flushed.
+    /// The same for the cache that holds unflushed writes.
     fn survivors_with(&self, position: Position, cache: Option<u64>) -> Vec<u64> {
         let image = MemoryDevice::from_image("crashed", self.device.image());
         let image = Arc::new(image.with_cache_identity(cache));
@@ -191,7 +192,7 @@ impl World {
     }
 }
 
-/// The one who commits has no lane: between two lanes, both of the others may append.
+/// The committing thread has no lane: the others may append between two lanes.
 fn a_cut_takes_all_lanes_at_one_moment() {
     let world = World::new();
     let others = [(); 2].map(|()| {
@@ -264,7 +265,7 @@ fn a_trim_beside_an_append() {
     assert_eq!(seen.is_empty(), folded);
 }
 
-/// A thread that finds nothing to do is told of what comes.
+/// A thread that finds nothing to do is told of the next change.
 fn an_append_beside_a_rest() {
     let world = World::cached();
     let roused = Arc::new(Mutex::new(false));
@@ -282,13 +283,13 @@ fn an_append_beside_a_rest() {
     assert!(!rests || roused, "it sleeps on");
 }
 
-/// Bytes that must be flushed before the commit that tells of them.
+/// Bytes that must be flushed before the commit that refers to them.
 struct Bytes;
 
 impl BeforeCommit for Bytes {
     fn before(&self, commit: &mut Commit<'_>) -> journal::Result<()> {
         commit.cut();
-        commit.tells_of_bytes();
+        commit.needs_flush();
         Ok(())
     }
 }

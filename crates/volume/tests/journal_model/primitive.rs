@@ -11,16 +11,16 @@ use std::sync::atomic::AtomicU8;
 /// A lane for each of two threads; a third shares the first's.
 pub(crate) const SLOTS: usize = 2;
 
-/// What is broken on purpose, to see that a model notices.
+/// A deliberate fault, which a model must notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Broken {
     Nothing,
-    /// What a latch is set to is lost: as if a failed commit gave its turn back like any other.
+    /// The latch loses its value, as if a failed commit released the lock like any other.
     Latch,
-    /// It is set only when those who wait were woken: behind the end of the turn.
+    /// The latch is set only after the waiters were woken: after the end of the turn.
     LateLatch,
-    /// Nobody is woken.
+    /// No waiter is woken.
     Wakes,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct AtomicBool {
 }
 
 loom::lazy_static! {
-    /// For [`Broken::LateLatch`]: a model has one journal, which is its latch's.
+    /// For [`Broken::LateLatch`]: a model has one journal, and that has one latch.
     static ref LATE: loom::sync::atomic::AtomicBool = loom::sync::atomic::AtomicBool::new(false);
 }
 

@@ -1,7 +1,7 @@
 //! Files of a crate that stand in a circle, by their imports and by calls of methods.
 //!
-//! A call of a method needs no import. Where the methods of one type stand in several files, a call
-//! of one whose name no other method of the crate has leads from the caller's file to the method's.
+//! A call of a method needs no import. If only one method of the crate has its name, a call leads
+//! from the caller's file to the file of the method.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +12,50 @@ use crate::tidy::tree::Tree;
 
 type Edges<'t> = BTreeSet<(&'t str, &'t str)>;
 
-/// For each crate: its name, its files in circles of imports, and those in circles of imports and calls.
-pub(super) fn files(tree: &Tree) -> Vec<(&str, usize, usize)> {
-    let crates: BTreeSet<&str> = tree
-        .rust()
-        .filter(|file| file.path.starts_with("crates/"))
-        .map(|file| krate(&file.path))
-        .collect();
-    let counts = crates.into_iter().map(|name| {
+/// Each crate with its imports, and with its imports and calls.
+fn edges(tree: &Tree) -> impl Iterator<Item = (&str, [Edges<'_>; 2])> {
+    let sources = tree.rust().filter(|file| file.path.starts_with("crates/"));
+    let crates: BTreeSet<&str> = sources.map(|file| krate(&file.path)).collect();
+    crates.into_iter().map(|name| {
         let folder = format!("crates/{name}/src/");
         let imports = imports::within(tree, &folder);
-        let mut edges: Edges<'_> = imports
+        let imports: Edges<'_> = imports.iter().map(|one| (one.by, one.from)).collect();
+        let all = calls(tree, &folder).union(&imports).copied().collect();
+        (name, [imports, all])
+    })
+}
+
+/// For each crate: its files in circles of imports, and those in circles of imports and calls.
+pub(super) fn files(tree: &Tree) -> Vec<(&str, [usize; 2])> {
+    let in_circles = |edges: Edges<'_>| {
+        let files: BTreeSet<&str> = edges.iter().map(|edge| edge.0).collect();
+        let circling = files
             .iter()
-            .map(|import| (import.by, import.from))
-            .collect();
-        let by_imports = in_circles(&edges);
-        edges.extend(calls(tree, &folder));
-        (name, by_imports, in_circles(&edges))
-    });
-    counts.collect()
+            .filter(|file| reached(&edges, file).contains(*file));
+        circling.count()
+    };
+    edges(tree)
+        .map(|(name, edges)| (name, edges.map(in_circles)))
+        .collect()
+}
+
+/// Each import and call between two files of one circle, a line each.
+pub(in crate::tidy) fn list(tree: &Tree) -> String {
+    let mut text = String::new();
+    for (_, [imports, all]) in edges(tree) {
+        for edge in all
+            .iter()
+            .filter(|edge| reached(&all, edge.1).contains(edge.0))
+        {
+            let how = if imports.contains(edge) {
+                "imports"
+            } else {
+                "calls"
+            };
+            text += &format!("{} {how} {}\n", edge.0, edge.1);
+        }
+    }
+    text
 }
 
 /// Which file calls a method of which other file.
@@ -86,26 +111,18 @@ fn methods(code: &str, open: usize) -> Vec<String> {
     found
 }
 
-/// How many files reach themselves.
-fn in_circles(edges: &Edges<'_>) -> usize {
-    let files: BTreeSet<&str> = edges.iter().map(|edge| edge.0).collect();
-    let reaches_itself = |file: &str| {
-        let mut seen = BTreeSet::new();
-        let mut left = vec![file];
-        while let Some(at) = left.pop() {
-            for (_, next) in edges.range((at, "")..).take_while(|edge| edge.0 == at) {
-                if seen.insert(*next) {
-                    left.push(next);
-                }
+/// The files that one leads to.
+fn reached<'t>(edges: &Edges<'t>, file: &'t str) -> BTreeSet<&'t str> {
+    let mut seen = BTreeSet::new();
+    let mut left = vec![file];
+    while let Some(at) = left.pop() {
+        for (_, next) in edges.range((at, "")..).take_while(|edge| edge.0 == at) {
+            if seen.insert(*next) {
+                left.push(next);
             }
         }
-        seen.contains(file)
-    };
-    files
-        .iter()
-        .copied()
-        .filter(|file| reaches_itself(file))
-        .count()
+    }
+    seen
 }
 
 #[cfg(test)]
@@ -125,7 +142,12 @@ mod tests {
                 "impl T { fn two(&self) { self.one() } }\npub fn go() {}\n",
             ),
         ]);
-        assert_eq!(files(&tree), [("c", 0, 2)]);
+        assert_eq!(files(&tree), [("c", [0, 2])]);
+        let wanted = "\
+crates/c/src/a.rs imports crates/c/src/b.rs
+crates/c/src/b.rs calls crates/c/src/a.rs
+";
+        assert_eq!(list(&tree), wanted);
     }
 
     #[test]
@@ -141,6 +163,6 @@ mod tests {
             ),
             ("crates/c/src/d.rs", "impl U { fn one(&self) {} }\n"),
         ]);
-        assert_eq!(files(&tree), [("c", 0, 0)]);
+        assert_eq!(files(&tree), [("c", [0, 0])]);
     }
 }

@@ -16,7 +16,7 @@ use super::Finding;
 use super::rooms;
 use super::tree::Tree;
 
-mod circles;
+pub(super) mod circles;
 mod tokens;
 mod words;
 
@@ -127,7 +127,7 @@ fn count(root: &Path, tree: &Tree) -> Result<Counts> {
             add("comments", word, count);
         }
     }
-    for (krate, in_imports, in_calls) in circles::files(tree) {
+    for (krate, [in_imports, in_calls]) in circles::files(tree) {
         add("files in circles", &format!("{krate} imports"), in_imports);
         add("files in circles", &format!("{krate} calls"), in_calls);
     }

@@ -4,17 +4,17 @@ use crate::goals;
 use crate::grid::{median_of, phases};
 use crate::record::Record;
 use crate::summary::{distinct, median, rate};
-use crate::told::{Told, none, percent};
+use crate::tables::{Tables, none, percent};
 
-/// How phases of a walk end that nothing is used beside, and those that show what fits; what is behind it is the budget.
+/// How phases of a walk end that nothing is used beside, and those that show what fits; what is
+/// behind it is the budget.
 const ALONE: &str = "-alone-";
 const FIT: &str = "-fit-";
 
 /// What was found in memory of the uses that count.
-pub(super) fn render(records: &[Record], told: &mut Told) {
+pub(super) fn render(records: &[Record], tables: &mut Tables) {
     let is_mine = |record: &&Record| {
-        let of_uses = record.uses.is_some() && record.class_bytes.is_none();
-        of_uses || record.phase.contains(ALONE) || record.phase.contains(FIT)
+        record.uses.is_some() || record.phase.contains(ALONE) || record.phase.contains(FIT)
     };
     let mine: Vec<Record> = records.iter().filter(is_mine).cloned().collect();
     let heading: Vec<String> = [
@@ -36,21 +36,21 @@ pub(super) fn render(records: &[Record], told: &mut Told) {
                 1 => String::new(),
                 _ => format!("{target} "),
             };
-            if let Some(mut row) = row(told, &mine, target, phase) {
+            if let Some(mut row) = row(tables, &mine, target, phase) {
                 row[0].insert_str(0, &prefix);
                 rows.push(row);
             }
         }
     }
-    told.table(
+    tables.table(
         &rows,
-        "objects/s: that are walked, or all accesses of loops and shifts; engine: the part of the uses that found everything in memory, \
+        "objects/s: that are walked; engine: the part of the uses that found everything in memory, \
          medians of the rounds; uses/walked: the pace that was reached",
     );
 }
 
 /// What was measured of one phase.
-fn row(told: &mut Told, records: &[Record], target: &str, phase: &str) -> Option<Vec<String>> {
+fn row(tables: &mut Tables, records: &[Record], target: &str, phase: &str) -> Option<Vec<String>> {
     let mine = |record: &&Record| record.target == target && record.phase == phase;
     let same: Vec<&Record> = records.iter().filter(mine).collect();
     let figure =
@@ -59,11 +59,11 @@ fn row(told: &mut Told, records: &[Record], target: &str, phase: &str) -> Option
     let beside = is_beside(phase);
     let part = figure(&|record| record.hit_part());
     let engine = part.map_or_else(none, |part| match beside {
-        true => told.held_to(percent(part), ">= 99%", part >= goals::HITS),
+        true => tables.held_to(percent(part), ">= 99%", part >= goals::HITS),
         false => percent(part),
     });
     let kept = kept(records, &same).map_or_else(none, |kept| {
-        told.held_to(percent(kept), ">= 90%", kept >= goals::WALK_KEPT)
+        tables.held_to(percent(kept), ">= 90%", kept >= goals::WALK_KEPT)
     });
     let pace = figure(&|record| Some(record.uses? as f64 / record.items as f64));
     let pace = pace.filter(|_| beside);
@@ -74,7 +74,7 @@ fn row(told: &mut Told, records: &[Record], target: &str, phase: &str) -> Option
         kept,
         pace.map_or_else(none, |pace| format!("{pace:.3}")),
         held.map_or_else(none, |held| format!("{held:.0}")),
-        told.resident(&same),
+        tables.resident(&same),
         engine,
     ])
 }

@@ -3,7 +3,7 @@ use holdfast_cache::{Contended, MAX_SIZE, Pages, PagesLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// A file as one would write it down: bytes that are not zero, pages by state, and the size.
+/// A file in its simplest form: bytes that are not zero, pages by state, and the size.
 #[derive(Clone, Default)]
 pub(crate) struct File {
     pub(crate) size: u64,
@@ -40,7 +40,7 @@ impl File {
         self.framed.contains(&page) || self.unwritten.contains(&page)
     }
 
-    /// How many of `len` bytes can be written with `free` pages of room.
+    /// How many of `len` bytes can be written with `free` pages of space.
     pub(crate) fn writable(&self, offset: u64, len: u64, mut free: u64) -> u64 {
         let end = (offset + len).min(MAX_SIZE);
         let mut at = offset;
@@ -127,7 +127,7 @@ impl File {
         self.drop_bytes(range);
     }
 
-    /// Moves everything from `from` on to where `to` says, if it still fits there.
+    /// Moves everything from `from` on to the place that `to` gives, if that is in range.
     fn move_up_or_down(&mut self, from: u64, to: impl Fn(u64) -> u64) {
         let page_to = |page: u64| {
             if page < from / PAGE {
@@ -165,8 +165,8 @@ impl File {
         self.size += len;
     }
 
-    /// Copies `len` bytes of `source`. Which pages got a frame is only partly determined (a
-    /// frame's zeros may be copied as data or as a hole), so `framed` tells; what is determined
+    /// Copies `len` bytes of `source`. Which pages get a frame is only partly determined, because a
+    /// frame's zeros may be copied as data or as a hole. So `framed` gives that; what is determined
     /// is checked.
     pub(crate) fn copy(
         &mut self,
@@ -206,9 +206,9 @@ impl File {
         self.size = self.size.max(to + len);
     }
 
-    /// Compares the page states, by counts and by walking over data and holes.
+    /// Compares the page states, by counts and by a walk over data and holes.
     pub(crate) fn check(&self, pages: &PagesLock<'_>) {
-        assert_eq!(pages.frames() + pages.absent(), self.framed.len() as u64);
+        assert_eq!(pages.frames() + pages.unloaded(), self.framed.len() as u64);
         assert_eq!(
             pages.pages(),
             (self.framed.len() + self.unwritten.len()) as u64
@@ -242,7 +242,7 @@ impl File {
         }
     }
 
-    /// Seeks without the lock find what those under it find.
+    /// Seeks without the lock have the results of those under it.
     pub(crate) fn check_seeks(&self, pages: &Pages) {
         let near = |page: &u64| [page.saturating_sub(1), *page, page + 1].map(|page| page * PAGE);
         let places = self.framed.iter().chain(&self.unwritten).flat_map(near);
@@ -254,7 +254,7 @@ impl File {
                     pages.seek_hole(at, self.size),
                 )
             };
-            let whole = || pages.lock().absent() == 0;
+            let whole = || pages.lock().unloaded() == 0;
             let expected = |found| if whole() { Ok(found) } else { Err(Contended) };
             let size = || self.size;
             assert_eq!(pages.seek_data(at, size, whole), expected(data));

@@ -1,5 +1,5 @@
-//! Sequences that went wrong once, in their shortest form: unlike seeds they outlive a change of
-//! the strategies.
+//! Sequences that failed once, in their shortest form: unlike seeds they survive a change of the
+//! strategies.
 
 use super::ops::{Op, PAGE};
 use super::run;

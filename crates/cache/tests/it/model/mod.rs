@@ -1,6 +1,6 @@
-//! `Pages` against a naive model of bytes and page states: every operation, at the start of a
-//! file, at borders of chunks and near the largest offset; with room for all, with little, and
-//! with a refusal at each single request for space.
+//! `Pages` against a naive model of bytes and page states. Every operation runs at the start of a
+//! file, at borders of groups and near the largest offset. It runs with unlimited space, with
+//! little, and with a refusal at each single request for space.
 
 mod file;
 mod known;
@@ -14,7 +14,7 @@ use ops::{BASES, Op, PAGE, op};
 use proptest::prelude::*;
 use space::Room;
 
-/// Two files (copies go from one to the other), what they should be, and their account.
+/// Two files (copies go from one to the other), their models, and their account.
 struct World {
     pages: [Pages; 2],
     files: [File; 2],
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// Applies `op` to both sides; what the pages did must be what their answer says.
+    /// Applies `op` to both sides; the effect on the pages must be what their result says.
     fn apply(&mut self, which: usize, op: &Op) {
         match *op {
             Op::CopyAcross { to, from, len } => {
@@ -53,7 +53,7 @@ impl World {
         self.change(which, op);
     }
 
-    /// What needs no bytes that may be absent.
+    /// Operations that need no bytes of absent pages.
     fn change(&mut self, which: usize, op: &Op) {
         let free = self.room.free();
         let sure = !self.room.may_refuse_at_will();
@@ -137,26 +137,26 @@ impl World {
         assert_eq!((pages.frames() + dropped, pages.pages()), held);
     }
 
-    /// Brings the absent pages that a range touches.
+    /// Fills the absent pages that a range touches.
     fn populate(&mut self, which: usize, offset: u64, len: u64) {
         let end = offset.saturating_add(len).min(MAX_SIZE).div_ceil(PAGE);
         let mut pages = self.pages[which].lock();
-        while let Some(absent) = pages.next_absent(offset / PAGE..end) {
-            let last = (absent.end * PAGE).min(MAX_SIZE);
-            let data = self.files[which].content(absent.start * PAGE..last);
+        while let Some(unloaded) = pages.next_unloaded(offset / PAGE..end) {
+            let last = (unloaded.end * PAGE).min(MAX_SIZE);
+            let data = self.files[which].content(unloaded.start * PAGE..last);
             let account = Account {
                 space: &self.room,
                 stats: &self.stats,
             };
             let held = pages.pages();
             pages
-                .populate(absent.start * PAGE, &data, account)
+                .populate(unloaded.start * PAGE, &data, account)
                 .expect("it has its space");
             assert_eq!(pages.pages(), held);
         }
     }
 
-    /// Those of them that it does not cover wholly.
+    /// Fills those of them that the range covers in part.
     fn bring_edges(&mut self, which: usize, offset: u64, len: u64) {
         self.populate(which, offset.min(MAX_SIZE), 1);
         self.populate(which, offset.saturating_add(len).min(MAX_SIZE), 1);
@@ -197,7 +197,7 @@ impl World {
         self.files[which].copy(to, &source, from, copied, framed);
     }
 
-    /// With room for everything a copy is short only at the largest size.
+    /// With unlimited space a copy is short only at the largest size.
     fn check_copy_len(&self, to: u64, len: u64, copied: u64) {
         let most = len.min(MAX_SIZE.saturating_sub(to));
         assert!(copied <= most && (copied == most || self.room.is_limited()));
@@ -237,40 +237,42 @@ impl World {
             (self.room.used(), self.stats.pages(), self.stats.bytes()),
             (0, 0, 0)
         );
-        // Nothing is left to a thread that has ended: a leak detector may look.
+        // Garbage must not wait for an ended thread, for the sake of leak detectors.
         epoch::synchronize();
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        // After a failed assertion: the failure is the report, not what is still held.
+        // After a failed assertion the failure is the report, not what is still held.
         self.pages.iter_mut().for_each(Pages::abandon);
     }
 }
 
-/// Under the lock these bytes are read, from page to page, as far as they are there.
+/// Checks that reads under the lock return these bytes, from page to page.
 fn reads_are_the_same(pages: &Pages, size: u64, base: u64, expected: &[u8]) {
     let pages = pages.lock();
     let mut at = base;
     let end = base + expected.len() as u64;
     while at < end {
-        let absent = pages.next_absent(at / PAGE..end.div_ceil(PAGE));
-        let until = absent.as_ref().map_or(end, |absent| absent.start * PAGE);
+        let unloaded = pages.next_unloaded(at / PAGE..end.div_ceil(PAGE));
+        let until = unloaded
+            .as_ref()
+            .map_or(end, |unloaded| unloaded.start * PAGE);
         let mut buf = vec![0xEE; (until - at) as usize];
         let read = pages.read(at, &mut buf, size) as u64;
         assert_eq!(read, size.saturating_sub(at).min(until - at));
         let same = buf == expected[(at - base) as usize..(until - base) as usize];
         assert!(same, "content differs near {base}");
-        at = absent.map_or(end, |absent| absent.end * PAGE);
+        at = unloaded.map_or(end, |unloaded| unloaded.end * PAGE);
     }
 }
 
-/// Without the lock the same bytes are read, whole and in parts of pages.
+/// Checks that reads without the lock return the same bytes, whole and in parts of pages.
 fn unlocked_reads_are_the_same(pages: &Pages, size: u64, base: u64, expected: &[u8]) {
     for (at, len) in [(0, expected.len()), (5000, 100), (1, 4095), (4000, 9000)] {
         let mut buf = vec![0xEE; len];
-        let whole = || pages.lock().absent() == 0;
+        let whole = || pages.lock().unloaded() == 0;
         let read = pages.read_with(base + at, &mut buf, || size, whole);
         let there = size.saturating_sub(base + at).min(len as u64) as usize;
         if read == Err(Contended) && !whole() {
@@ -297,8 +299,8 @@ fn ops(len: usize) -> impl Strategy<Value = Vec<(usize, Op)>> {
     prop::collection::vec((0..2_usize, op()), 1..len)
 }
 
-/// One of so many of the usual number of cases, few enough for every run of the tests. After a
-/// change of the page cache set `PROPTEST_CASES` to 10000 and more.
+/// A fraction of the usual number of cases, few enough for every run of the tests. After a change
+/// of the page cache set `PROPTEST_CASES` to 10000 and more.
 fn one_case_of(so_many: u32) -> ProptestConfig {
     let usual = ProptestConfig::default();
     let cases = usual.cases.div_ceil(so_many);

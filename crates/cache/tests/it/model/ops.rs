@@ -5,13 +5,13 @@ pub(crate) const PAGE: u64 = 4096;
 /// Where operations take place: each is the start of a window of about eight pages.
 pub(crate) const BASES: [u64; 5] = [
     0,
-    // Across a border of two chunks.
+    // Across a border of two groups.
     61 * PAGE,
-    // Two chunks on.
+    // Two groups further.
     190 * PAGE,
     // Far out, again across a border.
     (1 << 40) - 3 * PAGE,
-    // The very end: the last byte that a file can have is in it.
+    // The very end, with the last byte that a file can have.
     (1 << 63) - 8 * PAGE,
 ];
 
@@ -98,7 +98,7 @@ fn aligned_len() -> impl Strategy<Value = u64> {
 
 fn data() -> impl Strategy<Value = Vec<u8>> {
     (len(), 1..=u8::MAX).prop_map(|(len, seed)| {
-        // Of long data few bytes are not zero: the model pays for those only.
+        // In long data few bytes are not zero: the model keeps only those.
         let stride = match len {
             0..=300 => 1,
             301..=12_288 => 11,
@@ -115,7 +115,7 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A copy whose source and target are so close that they often share a page, on either side.
+/// A copy with source and target so close that they often share a page, on either side.
 fn copy_near() -> impl Strategy<Value = Op> {
     let near = (offset(), len(), 0..PAGE, any::<bool>());
     near.prop_map(|(first, len, gap, up)| {

@@ -2,7 +2,7 @@ use holdfast_cache::Space;
 use holdfast_types::{Errno, Result};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Space with a limit and with refusals on order; releasing what is not held is an error.
+/// Space with a limit and with refusals on request; releasing what is not held is an error.
 pub(crate) struct Room {
     limit: u64,
     used: AtomicU64,
@@ -26,7 +26,7 @@ impl Room {
         }
     }
 
-    /// Refuses `count` requests, the first of them being number `first`.
+    /// Refuses `count` requests, beginning with number `first`.
     pub(crate) fn refusing_request(first: u64, count: u64) -> Self {
         Self {
             refuse_from: first,

@@ -12,9 +12,9 @@ const PAGE: u64 = 4096;
 pub(crate) struct File {
     pub(crate) pages: Pages,
     pub(crate) size: AtomicU64,
-    /// Pages are absent.
+    /// Are there absent pages?
     partial: AtomicBool,
-    /// Where the bytes of absent pages are: all that was ever forgotten, as it was then.
+    /// The bytes of absent pages: all pages that were ever forgotten, as they were then.
     elsewhere: Mutex<BTreeMap<u64, Vec<u8>>>,
     pool: SpacePool,
     stats: CacheStats,
@@ -48,7 +48,7 @@ impl File {
         self.size.load(Ordering::Acquire)
     }
 
-    /// Does what a write(2) does, with one store if that is possible.
+    /// Does what write(2) does, with one store if possible.
     pub(crate) fn write(&self, offset: u64, data: &[u8]) {
         let mut pages = self.pages.lock();
         if self.partial.load(Ordering::Acquire) {
@@ -78,7 +78,7 @@ impl File {
         self.change(size, |pages, account| pages.truncate(size, account));
     }
 
-    /// Does what a read(2) does.
+    /// Does what read(2) does.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
         let whole = || !self.partial.load(Ordering::Acquire);
         if let Ok(read) = self.pages.read_with(offset, buf, || self.size(), whole) {
@@ -91,12 +91,12 @@ impl File {
         pages.read(offset, buf, self.size())
     }
 
-    /// Drops these pages from memory.
+    /// Forgets these pages.
     pub(crate) fn forget(&self, range: Range<u64>) {
         let mut pages = self.pages.lock();
         for page in range.clone() {
             if pages.seek_data(page * PAGE, MAX_SIZE) == Some(page * PAGE)
-                && pages.next_absent(page..page + 1).is_none()
+                && pages.next_unloaded(page..page + 1).is_none()
             {
                 let mut data = vec![0; PAGE as usize];
                 let _ = pages.read(page * PAGE, &mut data, MAX_SIZE);
@@ -109,13 +109,13 @@ impl File {
         pages.has_size(self.size());
     }
 
-    /// Brings all that is absent.
+    /// Fills all absent pages.
     fn populate(&self, pages: &mut PagesLock<'_>) {
         let everything = 0..MAX_SIZE / PAGE;
-        while let Some(absent) = pages.next_absent(everything.clone()) {
-            let data = self.elsewhere.lock().unwrap()[&absent.start].clone();
+        while let Some(unloaded) = pages.next_unloaded(everything.clone()) {
+            let data = self.elsewhere.lock().unwrap()[&unloaded.start].clone();
             pages
-                .populate(absent.start * PAGE, &data, self.account())
+                .populate(unloaded.start * PAGE, &data, self.account())
                 .expect("it has its space");
         }
         pages.begin();
@@ -123,7 +123,7 @@ impl File {
         pages.has_size(self.size());
     }
 
-    /// Runs `writer` for each of so many rounds, with two threads at `reader` all the while.
+    /// Runs `writer` for that many rounds, with two threads in `reader` all the while.
     pub(crate) fn race(
         &self,
         rounds: u64,
@@ -177,12 +177,12 @@ impl Drop for File {
         self.pages.lock().clear(self.account());
         let left = (self.pool.used(), self.stats.pages(), self.stats.bytes());
         assert_eq!(left, (0, 0, 0));
-        // Nothing is left to a thread that has ended: a leak detector may look.
+        // Garbage must not wait for an ended thread, for the sake of leak detectors.
         epoch::synchronize();
     }
 }
 
-/// The bytes of generation `round`: one byte, never 0, again and again.
+/// The bytes of generation `round`: one byte, never 0, repeated.
 pub(crate) fn generation(round: u64) -> u8 {
     (round % 255) as u8 + 1
 }

@@ -1,16 +1,16 @@
-//! In which of two formats a client wants the metrics: the `Accept` header.
+//! Choosing between two formats by the `Accept` header.
 
 /// A text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Prometheus' text format 0.0.4, which all that scrape read.
+    /// Prometheus' text format 0.0.4, which every scraper reads.
     Text,
     /// OpenMetrics 1.0.0, for clients that ask for it.
     OpenMetrics,
 }
 
 impl Format {
-    /// What the text is, for HTTP.
+    /// The `Content-Type`.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -18,8 +18,8 @@ impl Format {
         }
     }
 
-    /// The format for these `Accept` headers: OpenMetrics if they name it, and rate it no lower than
-    /// plain text; else plain text, whatever they say.
+    /// The format for these `Accept` headers: OpenMetrics if they name it with at least the weight
+    /// of plain text; else plain text.
     pub(super) fn accepted<'h>(headers: impl Iterator<Item = &'h [u8]>) -> Self {
         let (mut openmetrics, mut text) = (0, None);
         for header in headers {
@@ -54,7 +54,7 @@ struct Range {
 }
 
 impl Range {
-    /// `None`: its weight is none, so that it says nothing.
+    /// `None`: its weight is malformed, so the entry is ignored.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let mut range = Self {
@@ -79,7 +79,7 @@ impl Range {
         self.kind == "application/openmetrics-text" && matches!(version, None | Some("1.0.0"))
     }
 
-    /// How exactly it means the text format; `None`: it means another.
+    /// How exactly the entry names the text format; `None`: it names another.
     fn text_exactness(&self) -> Option<u8> {
         match self.kind.as_str() {
             "text/plain" => match self.version.as_deref() {
@@ -97,7 +97,7 @@ impl Range {
 /// A weight of `Accept`: 0 to 1.
 fn thousandths(text: &str) -> Option<u32> {
     let weight: f64 = text.parse().ok()?;
-    // Within 0 and 1000.
+    // The cast is exact: the value is within 0 and 1000.
     (0.0..=1.0)
         .contains(&weight)
         .then(|| (weight * 1000.0).round() as u32)

@@ -1,15 +1,16 @@
-//! One client of the metrics: its request over HTTP/1.1 as it arrives, and its answer as it leaves.
+//! One client of the metrics: its HTTP/1.1 request and the answer.
 //!
-//! Nothing here waits: the socket is non-blocking, and [`Client::step`] goes as far as the socket lets it.
+//! Nothing here blocks: the socket is non-blocking, and [`Client::step`] proceeds as far as the
+//! socket allows.
 //!
-//! Each answer closes its connection (`Connection: close`): a scrape every few seconds gains nothing
-//! from a connection that is kept. The end of the answer is sent before what is left of the request is read,
-//! since closing a socket with unread bytes would discard the answer on its way.
+//! Each answer closes its connection (`Connection: close`): a scrape every few seconds gains
+//! nothing from keep-alive. After the answer, the write side is shut down and the rest of the
+//! request is read, since closing a socket with unread bytes would discard the answer.
 
 use super::accept::Format;
 use httparse::Status;
 use rustix::event::PollFlags;
-use std::fmt;
+use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Instant;
@@ -22,7 +23,7 @@ const HEADERS_MAX: usize = 64;
 const STEP_MAX: usize = 4 * HEAD_MAX;
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// What was asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     /// The metrics.
@@ -31,13 +32,13 @@ enum Asked {
     Elsewhere,
     /// Another method.
     OtherMethod,
-    /// Nothing that could be understood.
+    /// Not HTTP.
     Nonsense,
     /// A head that is too long.
     TooLong,
 }
 
-/// A request whose head is complete.
+/// A request with a complete head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request {
     asked: Asked,
@@ -45,28 +46,28 @@ struct Request {
     head_only: bool,
 }
 
-/// How far an exchange is.
+/// The state of an exchange.
 #[derive(Debug)]
 enum State {
     /// The bytes of the head that have arrived.
     Asking(Vec<u8>),
-    /// What is still to be sent of the answer begins at `sent`.
+    /// The rest of the answer from `sent` on is to be sent.
     Answering { answer: Vec<u8>, sent: usize },
-    /// All was sent; the client is to close.
+    /// All was sent; the client must close.
     Closing,
 }
 
-/// A client that is listened to, and answered.
+/// A connected client.
 #[derive(Debug)]
 pub(super) struct Client {
     stream: TcpStream,
     state: State,
-    /// Its time ends here.
+    /// The deadline of the exchange.
     pub(super) until: Instant,
 }
 
 impl Client {
-    /// Begins to listen to a client.
+    /// Starts an exchange.
     ///
     /// # Errors
     /// Those of `fcntl(2)`.
@@ -83,12 +84,12 @@ impl Client {
         &self.stream
     }
 
-    /// Has it sent its request?
+    /// Is the request complete?
     pub(super) fn has_asked(&self) -> bool {
         !matches!(self.state, State::Asking(_))
     }
 
-    /// What has to happen before the next step.
+    /// The event to poll for before the next step.
     pub(super) fn waits_for(&self) -> PollFlags {
         match self.state {
             State::Answering { .. } => PollFlags::OUT,
@@ -96,31 +97,25 @@ impl Client {
         }
     }
 
-    /// Goes on until the socket has nothing to read, or takes nothing. `metrics` makes the text.
+    /// Proceeds until the socket would block. `metrics` makes the text.
     ///
     /// Returns whether the exchange is over.
     ///
     /// # Errors
     /// Those of the socket; a client that ended before its request did.
-    pub(super) fn step(
-        &mut self,
-        metrics: &mut dyn FnMut(Format) -> Result<String, fmt::Error>,
-    ) -> io::Result<bool> {
+    pub(super) fn step(&mut self, metrics: &dyn Fn(Format) -> String) -> io::Result<bool> {
         match self.try_step(metrics) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => Ok(false),
             result => result,
         }
     }
 
-    fn try_step(
-        &mut self,
-        metrics: &mut dyn FnMut(Format) -> Result<String, fmt::Error>,
-    ) -> io::Result<bool> {
+    fn try_step(&mut self, metrics: &dyn Fn(Format) -> String) -> io::Result<bool> {
         let (mut part, mut taken) = ([0; 1024], 0);
         while taken < STEP_MAX {
             match &mut self.state {
                 State::Asking(head) => {
-                    let count = read(&mut self.stream, &mut part)?;
+                    let count = self.stream.read(&mut part)?;
                     if count == 0 {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
@@ -133,12 +128,12 @@ impl Client {
                 }
                 State::Answering { answer, sent } => {
                     while *sent < answer.len() {
-                        *sent += write(&mut self.stream, &answer[*sent..])?;
+                        *sent += self.stream.write(&answer[*sent..])?;
                     }
                     self.stream.shutdown(Shutdown::Write)?;
                     self.state = State::Closing;
                 }
-                State::Closing => match read(&mut self.stream, &mut part)? {
+                State::Closing => match self.stream.read(&mut part)? {
                     0 => return Ok(true),
                     count => taken += count,
                 },
@@ -148,38 +143,10 @@ impl Client {
     }
 }
 
-fn read(stream: &mut TcpStream, into: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match stream.read(into) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => return read,
-        }
-    }
-}
-
-fn write(stream: &mut TcpStream, from: &[u8]) -> io::Result<usize> {
-    loop {
-        match stream.write(from) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            written => return written,
-        }
-    }
-}
-
-fn answer(
-    request: Request,
-    metrics: &mut dyn FnMut(Format) -> Result<String, fmt::Error>,
-) -> Vec<u8> {
+fn answer(request: Request, metrics: &dyn Fn(Format) -> String) -> Vec<u8> {
     let plain = |status, text: &str| (status, PLAIN, text.to_owned());
     let (status, kind, body) = match request.asked {
-        Asked::Metrics(format) => match metrics(format) {
-            Ok(text) => ("200 OK", format.content_type(), text),
-            Err(fmt::Error) => plain(
-                "500 Internal Server Error",
-                "the metrics cannot be written\n",
-            ),
-        },
+        Asked::Metrics(format) => ("200 OK", format.content_type(), metrics(format)),
         Asked::Elsewhere => plain("404 Not Found", "the metrics are at /metrics\n"),
         Asked::OtherMethod => plain(
             "405 Method Not Allowed\r\nAllow: GET, HEAD",
@@ -201,7 +168,7 @@ fn answer(
     answer.into_bytes()
 }
 
-/// What a head asks for. `None`: there is more to come.
+/// Parses a head. `None`: it is incomplete.
 fn request(head: &[u8]) -> Option<Request> {
     let whole = |asked| Request {
         asked,

@@ -1,18 +1,14 @@
-//! `-o metrics=ADDRESS`: the daemon's report over HTTP, in the form that Prometheus reads.
+//! `-o metrics=ADDRESS`: the daemon's report over HTTP, for Prometheus.
 //!
-//! One thread serves all clients side by side, and waits for none of them. No password is asked for: what can reach the
-//! address can read the numbers.
+//! One thread serves all clients and blocks on none of them. There is no authentication: any client
+//! that can reach the address can read the numbers.
 //!
-//! *Invariant.* The thread has ended when [`Metrics`] is dropped, unless it waits for a file system below that does not answer: then it is left
-//! behind, to end with the process.
+//! *Invariant.* The thread has ended when [`Metrics`] is dropped, unless it waits for a file system
+//! below that does not answer. Then it ends with the process.
 
 mod accept;
 mod exposition;
 mod http;
-#[cfg(test)]
-mod openmetrics;
-#[cfg(test)]
-mod promtool;
 mod server;
 
 use crate::info::report::Report;
@@ -24,7 +20,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The end of the thread is waited for so long.
+/// How long `drop` waits for the thread.
 const END_MAX: Duration = Duration::from_secs(2);
 
 /// Makes the report.
@@ -44,28 +40,28 @@ pub(super) fn check(address: &str) -> std::result::Result<(), String> {
     }
 }
 
-/// An address that is taken, at which nothing is answered yet.
+/// A bound address at which nothing is answered yet.
 #[derive(Debug)]
 pub(super) struct Listening {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-/// The thread that answers; it ends with this.
+/// The thread that answers.
 #[derive(Debug)]
 pub(super) struct Metrics {
     /// Closed to end it.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
-    /// Tells that it has ended: nothing is ever sent.
+    /// Disconnected when the thread has ended; nothing is sent.
     ended: Receiver<()>,
 }
 
 impl Listening {
-    /// Takes `HOST:PORT`. Of port 0 the system deals one that is free.
+    /// Binds `HOST:PORT`. For port 0 the system chooses a free one.
     ///
     /// # Errors
-    /// Another process has it; it is none of this host's addresses, or its name is not known.
+    /// If the address is in use, is none of this host's, or its name is unknown.
     pub(super) fn at(address: &str) -> Result<Self> {
         let listen = || {
             let listener = TcpListener::bind(address)?;
@@ -87,15 +83,15 @@ impl Listening {
         })
     }
 
-    /// Where the metrics are to be had.
+    /// The URL of the metrics.
     pub(super) fn url(&self) -> String {
         format!("http://{}/metrics", self.address)
     }
 
-    /// Answers from now on.
+    /// Starts the thread that answers.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// If no thread can be started.
     pub(super) fn answer(self, report: MakeReport) -> io::Result<Metrics> {
         let (end, asked_to_end) = UnixStream::pair()?;
         let (sender, ended) = mpsc::channel();
@@ -118,7 +114,7 @@ impl Drop for Metrics {
             return;
         }
         if let Some(thread) = self.thread.take() {
-            // A panic was told of when it happened.
+            // A panic is in the log.
             let _ = thread.join();
         }
     }

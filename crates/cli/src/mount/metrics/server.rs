@@ -1,8 +1,8 @@
-//! The loop that serves all clients, in one thread.
+//! The event loop that serves all clients in one thread.
 //!
-//! No client is waited for: each is stepped when its socket is ready. A client that sends nothing, or a byte now and
-//! then, costs its place among [`CLIENTS_MAX`] and nothing else. It loses that place when its time is over, or earlier
-//! to a new client: then the one goes that has sent no whole request and came first.
+//! Each client is stepped when its socket is ready, so no client delays others. A slow client takes
+//! one of [`CLIENTS_MAX`] places and nothing else. It loses that place at its deadline, or to a new
+//! client: the oldest client without a complete request is dropped first.
 
 use super::MakeReport;
 use super::exposition;
@@ -16,20 +16,20 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Connections that are held at the same time.
+/// Most connections at a time.
 pub(super) const CLIENTS_MAX: usize = 64;
-/// Connections that are taken before those that are there are looked at again.
+/// Most connections accepted before the existing ones are polled again.
 const ACCEPTED_MAX: usize = 16;
-/// From its connection to the end of its answer, a client has this time.
+/// The time from a client's connection to the end of its answer.
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
-/// Before it is tried again where there was no descriptor for a client.
+/// The pause after accept(2) failed, for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is served, and the clients.
+/// The server and its clients.
 struct Server<'s> {
     listener: &'s TcpListener,
     report: &'s MakeReport,
-    /// In the order in which they came.
+    /// The oldest first.
     clients: Vec<Client>,
 }
 
@@ -58,7 +58,8 @@ pub(super) fn serve(
 }
 
 impl Server<'_> {
-    /// Waits for the next event: which clients are ready, and behind them the listener. `None`: it is to end.
+    /// Waits for the next event. Returns which clients are ready, and last whether the listener is.
+    /// `None`: `end` was closed.
     fn wait(&self, end: &UnixStream) -> io::Result<Option<Vec<bool>>> {
         let of_clients = self.clients.iter();
         let mut all: Vec<PollFd<'_>> = of_clients
@@ -81,7 +82,7 @@ impl Server<'_> {
         })
     }
 
-    /// Steps the clients that are ready, lets those go that are done, and takes new ones.
+    /// Steps the clients that are ready, drops those that are done, and accepts new ones.
     fn turn(&mut self, ready: &[bool]) {
         let now = Instant::now();
         let (listens, ready) = ready.split_last().unwrap_or((&false, &[]));
@@ -106,7 +107,7 @@ impl Server<'_> {
             let Ok(mut client) = Client::new(stream, now + EXCHANGE_MAX) else {
                 continue;
             };
-            // Mostly the request is there already.
+            // Usually the request has arrived already.
             if !goes_on(&mut client, self.report) {
                 continue;
             }
@@ -119,9 +120,9 @@ impl Server<'_> {
     }
 }
 
-/// Steps a client. A client that fails gets no answer, and knows.
+/// Steps a client; `false` if the exchange is over or failed.
 fn goes_on(client: &mut Client, report: &MakeReport) -> bool {
-    let is_over = client.step(&mut |format| exposition::text(report(), format));
+    let is_over = client.step(&|format| exposition::text(&report(), format));
     matches!(is_over, Ok(false))
 }
 

@@ -1,18 +1,20 @@
-use super::accept::Format;
+pub(super) mod openmetrics;
+pub(super) mod promtool;
+
 use super::http::HEAD_MAX;
 use super::server::CLIENTS_MAX;
 use super::*;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// Far longer than any answer takes on a machine that is busy otherwise, and shorter than a run may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Far longer than an answer takes on a busy machine, and shorter than the limit of a run.
+const TIMEOUT: Duration = Duration::from_secs(30);
 const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 
 fn connect(url: &str) -> TcpStream {
     let address = url.trim_start_matches("http://");
     let client = TcpStream::connect(address.trim_end_matches("/metrics")).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TIMEOUT)).unwrap();
     client
 }
 
@@ -100,53 +102,6 @@ fn the_report_is_answered_at_its_path_alone() {
 }
 
 #[test]
-fn the_format_is_what_the_client_accepts() {
-    let (url, _metrics) = listening();
-    let scraped = |accept: &str| {
-        answered(
-            &url,
-            &format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{accept}\r\n"),
-        )
-    };
-    let openmetrics = "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1\r\n";
-    for (accept, format) in [
-        ("", Format::Text),
-        ("Accept: */*\r\n", Format::Text),
-        ("Accept: text/plain;version=0.0.4\r\n", Format::Text),
-        (openmetrics, Format::OpenMetrics),
-    ] {
-        let answer = scraped(accept);
-        assert_scraped(&answer);
-        let kind = format!("\r\nContent-Type: {}\r\n", format.content_type());
-        assert!(answer.contains(&kind), "{accept}: {answer}");
-        let has_end = answer.ends_with("# EOF\n");
-        assert_eq!(has_end, format == Format::OpenMetrics, "{accept}");
-    }
-    let answer = scraped(openmetrics);
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    let families = openmetrics::parse(body).unwrap();
-    assert_eq!(families["holdfast_inodes"].value(&[]), Some(42.0));
-}
-
-#[test]
-fn an_address_in_use_is_named_with_the_remedy() {
-    let (url, _metrics) = listening();
-    let address = url.trim_start_matches("http://");
-    let address = address.trim_end_matches("/metrics");
-    let refused = Listening::at(address).unwrap_err().to_string();
-    assert!(
-        refused.contains(&format!("option metrics={address}")),
-        "{refused}"
-    );
-    assert!(refused.contains("or 0 for any that is free"), "{refused}");
-    let refused = Listening::at("192.0.2.1:0").unwrap_err().to_string();
-    assert!(
-        refused.contains("network interface of this host"),
-        "{refused}"
-    );
-}
-
-#[test]
 fn silent_clients_delay_no_scrape_and_lose_their_places_to_new_clients() {
     let (url, _metrics) = listening();
     let mut silent: Vec<TcpStream> = (0..CLIENTS_MAX + 40).map(|_| connect(&url)).collect();
@@ -220,7 +175,7 @@ fn ipv6_is_served() {
 fn the_end_waits_for_no_client() {
     let (url, metrics) = listening();
     let silent = connect(&url);
-    // It has been accepted by then.
+    // The silent client has been accepted before this answer.
     assert_scraped(&answered(&url, SCRAPE));
     drop(metrics);
     assert_eq!(rest(silent), "");

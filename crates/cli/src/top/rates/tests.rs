@@ -27,7 +27,7 @@ fn volume(times: u64) -> VolumeUse {
     }
 }
 
-/// A mount of a volume that has done everything so many times.
+/// The report of a volume that has done everything `times` times.
 pub(in crate::top) fn report(times: u64) -> Report {
     let reclaimed = Reclaimed {
         passes: times,
@@ -153,7 +153,7 @@ fn no_time_a_count_that_fell_and_an_empty_report_make_no_strange_numbers() {
     assert_eq!(between(1, 2, 0).requests_per_second, 0.0);
 }
 
-/// JSON has no other numbers: what is none would be null.
+/// JSON has no NaN or infinity: those would be null.
 fn finite(value: &serde_json::Value) {
     match value {
         serde_json::Value::Object(fields) => fields.values().for_each(finite),

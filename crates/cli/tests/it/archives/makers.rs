@@ -23,7 +23,7 @@ with tarfile.open(archive, 'w', format=getattr(tarfile, kind), **more) as tar:
             pass
 ";
 
-/// A program that is there.
+/// A program that is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maker {
     Gnu,
@@ -32,7 +32,7 @@ pub(crate) enum Maker {
     Pax,
 }
 
-/// Does a program run?
+/// Is a program installed?
 pub(crate) fn runs(program: &str, argument: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(argument).stdin(Stdio::null());
@@ -40,7 +40,7 @@ pub(crate) fn runs(program: &str, argument: &str) -> bool {
     output.is_ok_and(|output| program != "tar" || output.stdout.starts_with(b"tar (GNU tar)"))
 }
 
-/// The programs that are there; those that are not are said to be skipped.
+/// The installed programs; others are printed as skipped.
 pub(crate) fn makers() -> Vec<Maker> {
     let all = [
         (Maker::Gnu, "tar", "--version"),
@@ -66,7 +66,8 @@ fn arguments(line: &str) -> Vec<OsString> {
         .collect()
 }
 
-/// Writes a tree into an archive; gives what was run. What a format cannot hold is left out.
+/// Writes a tree into an archive; returns the command line. Files that the format cannot hold are
+/// left out.
 pub(crate) fn make(rng: &mut Rng, maker: Maker, tree: &Path, archive: &Path) -> String {
     let mut command;
     match maker {
@@ -125,7 +126,7 @@ pub(crate) fn make(rng: &mut Rng, maker: Maker, tree: &Path, archive: &Path) -> 
     }
     command.stdin(Stdio::null());
     let shown = format!("{command:?}");
-    // Some complain of names and kinds that their format has no place for.
+    // Some warn of names and types that their format cannot hold.
     let output = command.output().expect("it ran before");
     if !archive.exists() {
         panic!("{shown}: {}", String::from_utf8_lossy(&output.stderr));
@@ -133,7 +134,7 @@ pub(crate) fn make(rng: &mut Rng, maker: Maker, tree: &Path, archive: &Path) -> 
     shown
 }
 
-/// How a stream is compressed, by the program of that name.
+/// A compression, by the program of that name.
 const PROGRAMS: [(&str, &str); 4] = [
     ("gzip", "gz"),
     ("xz", "xz"),
@@ -141,7 +142,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("pzstd", "zst"),
 ];
 
-/// Compresses an archive by one of the programs, in one piece or several; gives its name then.
+/// Compresses an archive by one of the programs, in one piece or several; returns the new name.
 pub(crate) fn compress(rng: &mut Rng, plain: &[u8], archive: &Path) -> &'static str {
     let (program, suffix) = *rng.pick(&PROGRAMS);
     let pieces = 1 + rng.index(3);
@@ -154,7 +155,7 @@ pub(crate) fn compress(rng: &mut Rng, plain: &[u8], archive: &Path) -> &'static 
             rng.index(rest.len() + 1)
         });
         rest = more;
-        // pzstd reads files only, and then not from a pipe everywhere.
+        // pzstd reads files only.
         let file = archive.with_extension("piece");
         fs::write(&file, piece).expect("there is room");
         let mut command = Command::new(program);

@@ -1,11 +1,11 @@
 //! `holdfast unpack` and `holdfast pack` beside GNU tar, bsdtar, Python's `tarfile` and pax.
 //!
-//! Each case follows from a number: a tree or hand-made headers become an archive, which may be
-//! compressed and damaged. GNU tar unpacks it on the host, `holdfast unpack` into a volume; exit
-//! codes and trees have to be the same. What `holdfast pack` then writes has to be that tree for
-//! all who read archives.
+//! Each case follows from a seed: a tree or hand-made headers become an archive, which may be
+//! compressed and damaged. GNU tar unpacks it on the host, `holdfast unpack` into a volume. Exit
+//! codes and trees must be the same. The output of `holdfast pack` must be that tree for all
+//! readers of archives.
 //!
-//! A case that failed says the seed that repeats it first.
+//! A failed case prints its seed.
 
 mod makers;
 mod raw;
@@ -28,8 +28,8 @@ use seen::Tree;
 /// Cases in one volume.
 const TOGETHER: u64 = 20;
 
-/// What holdfast refuses, or tells of, and GNU tar does not. Where it says one of these with exit
-/// code 1, nothing else is compared.
+/// Messages of holdfast about things that GNU tar accepts. A case with such a message and exit code
+/// 1 is not compared further.
 const DELIBERATE: [(&str, &str); 6] = [
     (
         "is no time",
@@ -57,11 +57,11 @@ const DELIBERATE: [(&str, &str); 6] = [
     ),
 ];
 
-/// Where cases run.
+/// The environment of the cases.
 struct Place {
     dir: PathBuf,
     makers: Vec<Maker>,
-    /// Seconds since 1970: no archive says a time after it.
+    /// Seconds since 1970; no archive has a later time.
     begun: i64,
 }
 
@@ -70,7 +70,7 @@ impl Place {
         self.dir.join(name)
     }
 
-    /// A directory that is there and empty.
+    /// An empty directory.
     fn fresh(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         if path.exists() {
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// The command under test: what `$HOLDFAST` names, as for the scripts, or what was built.
+/// The command under test: `$HOLDFAST`, as for the scripts, or the built one.
 fn holdfast() -> Command {
     let built = env!("CARGO_BIN_EXE_holdfast").into();
     Command::new(std::env::var_os("HOLDFAST").unwrap_or(built))
@@ -98,7 +98,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Makes the archive of a case; gives what it is, and whether it was damaged.
+/// Makes the archive of a case; returns its description, and whether it was damaged.
 fn prepare(rng: &mut Rng, place: &Place) -> (PathBuf, String, Damage) {
     let plain = place.path("plain");
     // Of the case before.
@@ -161,13 +161,13 @@ fn prepare(rng: &mut Rng, place: &Place) -> (PathBuf, String, Damage) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Damage {
     None,
-    /// What any program sees.
+    /// Damage that any program sees.
     Plain,
-    /// What a decompressor tells; how much it gave before is its own.
+    /// Damage that a decompressor reports, after an unspecified part of the output.
     Stream,
 }
 
-/// GNU tar, as it restores all.
+/// GNU tar with options that restore everything.
 fn gnu_tar(archive: &Path, to: &Path) -> Output {
     let mut command = Command::new("tar");
     command.args([
@@ -177,16 +177,16 @@ fn gnu_tar(archive: &Path, to: &Path) -> Output {
         "--acls",
         "--numeric-owner",
     ]);
-    // Else directories are finished before the last of their members, whose times they get.
+    // Otherwise directories are finished before their last members, which then change the times.
     command.arg("--delay-directory-restore");
-    // It does not know what pzstd begins with.
+    // It does not know the skippable frame of pzstd.
     if archive.extension().is_some_and(|suffix| suffix == "zst") {
         command.arg("--zstd");
     }
     run(command.arg("-f").arg(archive).arg("-C").arg(to))
 }
 
-/// Runs one case. Gives what is wrong.
+/// Runs one case; returns the differences.
 fn case(
     rng: &mut Rng,
     place: &Place,
@@ -236,7 +236,7 @@ fn case(
     };
     let whole = tree.clone();
     if told.contains("ends in the middle of") {
-        // Both leave the beginning of the file, and GNU tar all directories as they were made.
+        // Both leave the begin of the file; GNU tar leaves all directories as they were made.
         return Ok(());
     }
     let both = (&mut expected, &mut tree);
@@ -253,7 +253,7 @@ fn case(
     Ok(())
 }
 
-/// Forgets what deliberately differs in what GNU tar and holdfast unpacked.
+/// Removes deliberate differences between GNU tar and holdfast.
 fn forget_deliberate(
     (expected, tree): (&mut Tree, &mut Tree),
     shown: &str,

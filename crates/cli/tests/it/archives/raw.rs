@@ -1,4 +1,4 @@
-//! Archives of hand-made headers: what no program writes, or none that is left.
+//! Archives of hand-made headers, which no current program writes.
 
 use holdfast_testkit::rng::Rng;
 
@@ -91,7 +91,7 @@ fn records(kind: u8, pairs: &[(&str, &str)]) -> Vec<u8> {
     Header::new("PaxHeaders/x", kind).with(&content)
 }
 
-/// A number as some program may have written it.
+/// A number in one of the forms of old programs.
 fn number(rng: &mut Rng, len: usize, plain: &[u8]) -> Vec<u8> {
     match rng.below(16) {
         0 => b" ".repeat(len),
@@ -112,7 +112,7 @@ fn number(rng: &mut Rng, len: usize, plain: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Few names, so that they meet again as something else.
+/// Few names, so that they occur again with other types.
 fn name(rng: &mut Rng) -> Vec<u8> {
     let names: [&[u8]; 13] = [
         b"a",
@@ -202,7 +202,7 @@ const EXTENSIONS: [&[(&str, &str)]; 10] = [
     )],
 ];
 
-/// What comes in front of a member.
+/// The headers before a member.
 fn extension(rng: &mut Rng) -> Vec<u8> {
     let pairs = rng.pick(&EXTENSIONS);
     match rng.below(8) {

@@ -25,7 +25,7 @@ const XATTRS: [&str; 6] = [
 /// A page, which both file systems allocate by.
 const PAGE: u64 = 4096;
 
-/// A name of any kind that archives have trouble with.
+/// A name that is difficult for archives.
 fn name(rng: &mut Rng, number: usize) -> PathBuf {
     let long = *rng.pick(&[90, 99, 100, 101, 155, 156, 250]);
     let bytes = match rng.below(8) {
@@ -38,7 +38,7 @@ fn name(rng: &mut Rng, number: usize) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&bytes))
 }
 
-/// Makes a tree below a directory that is there and empty.
+/// Makes a tree in an empty directory.
 pub(crate) fn grow(rng: &mut Rng, top: &Path) -> io::Result<()> {
     let mut dirs = vec![top.to_owned()];
     let mut all = vec![top.to_owned()];
@@ -75,7 +75,7 @@ pub(crate) fn grow(rng: &mut Rng, top: &Path) -> io::Result<()> {
         }
         all.push(path);
     }
-    // From below, for what is made in a directory changes its time.
+    // Bottom up, since making names in a directory changes its time.
     all.iter().rev().try_for_each(|path| attributes(rng, path))
 }
 
@@ -132,7 +132,7 @@ fn attributes(rng: &mut Rng, path: &Path) -> io::Result<()> {
     )?)
 }
 
-/// A file system that has none of this kind has trees without.
+/// Left out if the file system does not support them.
 fn set_xattr(path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
     match rustix::fs::lsetxattr(path, name, value, XattrFlags::empty()) {
         Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),

@@ -1,4 +1,4 @@
-//! What is read and written is the host's, and is seen at once.
+//! Reads and writes reach the host's files, and are visible at once.
 
 use super::{Mount, on_both, python, truncate};
 use holdfast_fuse::wire::Opcode;
@@ -16,7 +16,7 @@ fn writable(path: &Path) -> File {
         .unwrap()
 }
 
-/// Does the mount tell of a file what the host does?
+/// Compares a file in the mount with the host's.
 #[track_caller]
 fn same(mount: &Mount, name: &str) {
     let told = |path| {
@@ -36,7 +36,7 @@ fn bytes_go_to_the_host_and_come_from_there_without_a_request() {
         let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n / 7) as u8).collect();
         fs::write(mount.below("old"), &bytes).unwrap();
         assert_eq!(fs::read(mount.at("old")).unwrap(), bytes);
-        // What others change of a file that is open is read at once.
+        // Changes by others to an open file are read at once.
         let open = File::open(mount.at("old")).unwrap();
         let others = writable(&mount.below("old"));
         for round in 0..50_u8 {
@@ -62,7 +62,7 @@ fn length_and_times_are_seen_by_stat_at_once() {
         }
         drop(file);
         same(&mount, "file");
-        // Also where somebody writes by another open file, and listings bring attributes along.
+        // Also with a writer on another open file, and with attributes from listings.
         let (one, other) = (writable(&mount.at("file")), writable(&mount.at("file")));
         for round in 0..50_u64 {
             one.write_all_at(b"x", 3000 + 2 * round).unwrap();
@@ -165,7 +165,7 @@ fn ranges_copies_holes_and_direct_io_meet_what_was_written() {
         fallocate(&file, FallocateFlags::empty(), 0, 3 << 20).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 3 << 20);
         same(&mount, "file");
-        // A copy within the mount reads what was just written past it.
+        // A copy within the mount reads data just written on the host.
         file.write_all_at(b"just now", 4096).unwrap();
         let copy = File::create(mount.at("copy")).unwrap();
         let copied = copy_file_range(&file, Some(&mut 4096), &copy, Some(&mut 0), 8192).unwrap();
@@ -216,7 +216,7 @@ fn what_has_lost_its_name_or_moved_goes_on() {
         assert_eq!(fs::read(mount.at("covered")).unwrap(), b"over");
         let read = fs::read(mount.below("dir/new name")).unwrap();
         assert_eq!((read.len(), &read[..5]), (113, &b"moved"[..]));
-        // One that never had a name, and gets one.
+        // An unnamed file that is linked later.
         let unnamed = tempfile::tempfile_in(mount.dir.path()).unwrap();
         unnamed.write_all_at(b"unnamed", 0).unwrap();
         assert_eq!(unnamed.metadata().unwrap().len(), 7);

@@ -1,4 +1,4 @@
-//! A directory of the host, mounted so that the kernel reads and writes its files by itself (FUSE passthrough).
+//! A directory of the host, mounted with FUSE passthrough.
 
 mod content;
 mod modes;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// So long that nothing is asked for again in a test because of its age.
+/// Longer than a test, so that no cached attribute expires.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// A directory of the host and its mount.
@@ -32,7 +32,7 @@ struct Mount {
 }
 
 impl Mount {
-    /// Of an empty directory, with answers that hold for long on both sides of the kernel.
+    /// An empty directory, with long timeouts in the kernel and the store.
     fn new(transport: TransportChoice, passthrough: Passthrough) -> Option<Self> {
         Self::over(tempfile::tempdir().unwrap(), transport, passthrough)
     }
@@ -91,19 +91,19 @@ impl Mount {
         found.map_or(0, |(_, count)| *count)
     }
 
-    /// Requests that carried content.
+    /// Requests with content.
     fn transfers(&self) -> u64 {
         self.requests(Opcode::Read) + self.requests(Opcode::Write)
     }
 
-    /// Waits until the kernel has released all files: nobody waits for that where they are closed.
+    /// Waits until the kernel has released all files, which close(2) does not.
     fn wait_for_release(&self) {
         while self.fs.stats().open_files > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Unmounts; nothing of the files' content is or was in memory.
+    /// Unmounts; asserts that no content was cached in the daemon.
     #[track_caller]
     fn end_untouched(self) {
         assert_eq!(self.transfers(), 0, "{:?}", self.transport);
@@ -125,7 +125,7 @@ fn on_both(test: impl Fn(Mount)) {
     }
 }
 
-/// Runs a program of Python's, with these files as arguments, for system calls that have no safe wrapper here.
+/// Runs a Python program with these files as arguments, for system calls without a safe wrapper.
 #[track_caller]
 fn python(program: &str, files: &[&Path]) -> String {
     let output = Command::new("python3")

@@ -1,4 +1,5 @@
-//! Files of one mount in both modes: small ones through caches, large ones not, and what changes its size.
+//! Files of one mount in both modes: small ones cached, large ones passed through, and files that
+//! change their size.
 
 use super::Mount;
 use holdfast::core::store::Coherence;
@@ -30,7 +31,7 @@ fn only_large_files_are_passed_through_where_it_has_to_pay() {
         assert_eq!(fs::read(mount.at("small")).unwrap(), vec![2; 10_000]);
         let transfers = mount.transfers();
         assert!(transfers > 0);
-        // The kernel keeps what is small.
+        // The kernel caches small files.
         assert_eq!(fs::read(mount.at("small")).unwrap(), vec![2; 10_000]);
         assert_eq!(mount.transfers(), transfers);
         mount.end();
@@ -46,7 +47,7 @@ fn a_file_that_grows_or_shrinks_while_it_is_open_stays_in_its_mode_and_in_sight(
         let path = mount.at("file");
         let write = || OpenOptions::new().write(true).open(&path).unwrap();
         fs::write(&path, vec![1; 10_000]).unwrap();
-        // Small when it is opened: all opens are served, also after it has grown.
+        // Small when opened: all opens are cached, also after it has grown.
         let small = File::open(&path).unwrap();
         let writer = write();
         writer.write_all_at(&vec![3; LARGE], 0).unwrap();
@@ -56,7 +57,7 @@ fn a_file_that_grows_or_shrinks_while_it_is_open_stays_in_its_mode_and_in_sight(
         assert_eq!(byte(&grown, 1_500_000), 3);
         drop(grown);
         mount.wait_for_release();
-        // Large when it is opened: none of them is, also after it has shrunk.
+        // Large when opened: all opens are passed through, also after it has shrunk.
         let before = mount.transfers();
         let large = write();
         assert_eq!(fs::read(&path).unwrap(), vec![3; LARGE]);
@@ -68,7 +69,7 @@ fn a_file_that_grows_or_shrinks_while_it_is_open_stays_in_its_mode_and_in_sight(
         assert_eq!(mount.transfers(), before);
         drop(large);
         mount.wait_for_release();
-        // And then served again, with what the kernel wrote; its earlier pages are gone.
+        // Then cached again, with the data written by passthrough; earlier pages are dropped.
         let served = File::open(&path).unwrap();
         assert_eq!((byte(&served, 50), byte(&served, 95)), (4, 5));
         assert_eq!(fs::metadata(&path).unwrap().len(), 100);

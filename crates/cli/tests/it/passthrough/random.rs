@@ -1,29 +1,17 @@
-//! Random operations on a few open files, against the bytes that they have to have.
+//! Random operations on a few open files, compared with their expected bytes.
 
 use super::Mount;
 use holdfast_fuse::{Passthrough, TransportChoice};
+use holdfast_testkit::rng::Rng;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 const STEPS: usize = 600;
-/// About what makes a file large.
+/// About the threshold of large files.
 const SIZES: [u64; 5] = [0, 5_000, (1 << 20) - 1, 1 << 20, 1_200_000];
 
-/// A generator that needs no crate (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
-
-/// What a file has to have.
+/// The expected content of a file.
 #[derive(Default)]
 struct Model(Vec<u8>);
 
@@ -36,7 +24,7 @@ impl Model {
     }
 }
 
-fn open(path: &Path, random: &mut Random) -> File {
+fn open(path: &Path, random: &mut Rng) -> File {
     let writes = random.below(2) == 0;
     OpenOptions::new()
         .read(true)
@@ -46,7 +34,7 @@ fn open(path: &Path, random: &mut Random) -> File {
 }
 
 fn run(mount: &Mount, seed: u64) {
-    let random = &mut Random(seed);
+    let random = &mut Rng::new(seed);
     let (path, below) = (mount.at("file"), mount.below("file"));
     let mut model = Model::default();
     let mut open_files: Vec<File> = Vec::new();

@@ -1,4 +1,4 @@
-//! Hosts of which the kernel does not take the files: they are served.
+//! Hosts that the kernel refuses for passthrough: their files are served by the daemon.
 
 use super::Mount;
 use holdfast_fuse::{Passthrough, TransportChoice};
@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::fs;
 use tempfile::TempDir;
 
-/// A directory on overlayfs; what that lies over goes with the second.
+/// A directory on overlayfs; the second owns its layers.
 fn stacked() -> Option<(TempDir, TempDir)> {
     if let Some(obstacle) = mount_obstacle() {
         skipped(obstacle);
@@ -71,7 +71,7 @@ fn a_host_that_lies_over_another_one_is_served_as_before() {
     unmount(parts.path(), UnmountFlags::DETACH).unwrap();
 }
 
-/// Unmounts; gives the host's directory, which is still mounted itself.
+/// Unmounts; returns the host's directory, which stays mounted.
 fn unmounted(mount: Mount) -> TempDir {
     holdfast_testkit::mount::unmount(&mount.session);
     let Mount { host, .. } = mount;

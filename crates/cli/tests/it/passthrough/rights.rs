@@ -1,4 +1,4 @@
-//! What the kernel's own writing may not do.
+//! Limits of writes by passthrough.
 
 use super::{on_both, python};
 use std::fs::{self, Permissions};
@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
-/// What an ordinary user prints by a shell command there.
+/// The output of a shell command run by an ordinary user.
 fn as_user(dir: &Path, script: &str) -> String {
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
@@ -76,7 +76,12 @@ print(os.fstat(f).st_size)",
 #[test]
 fn programs_run_and_locks_are_held() {
     on_both(|mount| {
-        fs::copy("/usr/bin/id", mount.below("id")).unwrap();
+        // By another process, as in `engine.rs`.
+        let copy = Command::new("cp")
+            .arg("/usr/bin/id")
+            .arg(mount.below("id"))
+            .status();
+        assert!(copy.unwrap().success());
         let ran = Command::new(mount.at("id")).arg("-u").output().unwrap();
         assert_eq!(ran.stdout, b"0\n");
         fs::write(mount.at("file"), b"locked").unwrap();

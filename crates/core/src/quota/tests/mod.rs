@@ -1,7 +1,6 @@
-//! Quotas as the core uses them: their limits, and switching while operations run.
+//! Tests of limits.
 
 mod limits;
-mod switching;
 
 use super::*;
 
@@ -38,7 +37,7 @@ fn used(quotas: &Quotas, kind: QuotaKind, id: u32) -> (u64, u64) {
 
 /// Charges without an inode.
 impl Quotas {
-    /// Charges user and group with all of this, or neither with anything; nothing if quotas are off.
+    /// Charges user and group with all of this, or neither with anything.
     ///
     /// # Errors
     /// `EDQUOT` if that would pass a limit of either.
@@ -46,48 +45,13 @@ impl Quotas {
         self.charge_as(owner, pages, inodes, Check::Limits)
     }
 
-    /// Charges, whatever the limits.
-    fn charge_unchecked(&self, owner: Owner, pages: u64, inodes: u64) {
-        let charged = self.charge_as(owner, pages, inodes, Check::Nothing);
-        debug_assert!(charged.is_ok(), "nothing was checked");
-    }
-
     fn charge_as(&self, owner: Owner, pages: u64, inodes: u64, check: Check) -> Result<()> {
-        self.section(|ledger, guard| ledger.charge(owner, [pages, inodes], check, guard))
+        self.section(|accounts| accounts.charge(owner, [pages, inodes], check))
             .unwrap_or(Ok(()))
     }
 
-    /// Gives back what was charged while the same accounts were on.
+    /// Releases a charge.
     fn release(&self, owner: Owner, pages: u64, inodes: u64) {
-        self.section(|ledger, guard| ledger.release(owner, [pages, inodes], guard));
-    }
-
-    /// What was charged to one owner is charged to another: all of it, or nothing changes.
-    ///
-    /// # Errors
-    /// `EDQUOT` if that would pass a limit of the new user or group.
-    fn transfer(
-        &self,
-        from: Owner,
-        to: Owner,
-        pages: u64,
-        inodes: u64,
-        check: Check,
-    ) -> Result<()> {
-        self.section(|ledger, guard| ledger.transfer(from, to, [pages, inodes], check, guard))
-            .unwrap_or(Ok(()))
-    }
-}
-
-/// Numbers that look random (an LCG of D. Knuth's).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
+        self.section(|accounts| accounts.release(owner, [pages, inodes]));
     }
 }

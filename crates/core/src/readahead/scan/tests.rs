@@ -2,10 +2,10 @@ use super::*;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// A directory of which nothing is in memory, with one scan, and a thread that looks names up in it.
+/// A directory with nothing in memory, its scan, and a thread that looks names up in it.
 struct World {
     scan: Scan,
-    /// By their places: numbers, and names. Cookies are places from 3 on.
+    /// Numbers and names, by index. The cookie of a file is its index plus 3.
     files: Vec<(Ino, Vec<u8>)>,
     there: HashSet<Ino>,
     unmet: HashSet<Ino>,
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    /// So many; names and numbers ascend.
+    /// With this number of files; names and numbers ascend.
     fn of(count: usize) -> Self {
         let file = |place| (Ino(100 + place as u64), format!("{place:08}").into_bytes());
         Self::new((0..count).map(file).collect())
@@ -144,7 +144,7 @@ fn a_listing_and_a_look_at_each_name_takes_windows_that_double_up_to_a_batch() {
     let mut world = World::of(100_000);
     world.list();
     (0..100_000).for_each(|place| world.look_up(place));
-    // 8 to 4,096 are 10, and then 12 of 8,192.
+    // The windows of 8 to 4,096 are 10, and then 12 of 8,192.
     assert_eq!(world.loads, 10 + 12);
     assert_eq!(world.unmet.len(), 0);
 }
@@ -154,7 +154,7 @@ fn the_third_load_in_the_order_of_the_listing_begins_a_scan_anywhere() {
     let mut world = World::of(10_000);
     (5_000..6_000).for_each(|place| world.look_up(place));
     assert_eq!(world.loads, 2 + 7);
-    // And goes on elsewhere.
+    // And continues elsewhere.
     (1_000..1_100).for_each(|place| world.look_up(place));
     assert!(world.loads < 2 + 7 + 9, "{} loads", world.loads);
 }
@@ -184,7 +184,7 @@ fn a_directory_of_few_names_comes_with_its_third_load_in_whatever_order() {
         world.look_up(place);
     }
     assert_eq!((world.loads, world.issued), (3, 97));
-    // Slower than within a second it does not.
+    // Not if the loads take longer than a second.
     let mut slow = World::of(100);
     for place in [70, 3, 50, 20, 90, 0] {
         slow.now = slow.now.after(Duration::from_millis(600));
@@ -234,7 +234,8 @@ fn a_wrong_guess_ends_within_eight_loads_and_after_few_inodes_in_vain() {
         for listed in [true, false] {
             let mut world = World::of(count);
             if listed {
-                // As a program that looks at the first file of a listing, and then does something else.
+                // Like a program that reads the first file of a listing, and then does something
+                // else.
                 world.list();
                 world.look_up(0);
                 assert_eq!(world.issued, 8, "{name}");
@@ -254,7 +255,7 @@ fn a_directory_rests_after_a_wrong_guess_and_longer_after_the_next() {
     let mut world = World::of(100_000);
     let mut place = 0;
     let mut guess = |world: &mut World| {
-        // The first of each ten that follow each other brings eight along, of which nothing is used.
+        // The first of each ten that follow each other reads eight ahead, none of which is used.
         let before = world.issued;
         world.list();
         world.scan.listed = Some([3 + place, 3 + place]);

@@ -1,5 +1,5 @@
-//! Over a store that others change nothing is answered that is older than the store allows (D9), by a clock that the test
-//! moves.
+//! Over a store that others change, no answer is older than the store's coherence allows (D9). The
+//! test moves the clock.
 
 mod under_way;
 
@@ -8,29 +8,30 @@ use holdfast_core::types::{Attr, Caller, Errno, FileType, Ino, OpenFlags, Rename
 use holdfast_core::{DirEntry, FileSystem, Node, Observer, Options};
 use holdfast_testkit::rng::Rng;
 use holdfast_testkit::store::{SharedState, SharedStore};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const VALID: u64 = 1000;
 const FOR_A_SECOND: Coherence = Coherence::For(Duration::from_millis(VALID));
-/// What is told of holds for very long.
-const TOLD: Coherence = Coherence::Told {
+/// With change events an answer is valid for a very long time.
+const NOTIFIED: Coherence = Coherence::Notified {
     valid: Duration::from_millis(VALID),
-    heard: Duration::from_secs(3600),
+    notified: Duration::from_secs(3600),
 };
 const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
-/// Directories beside each other.
+/// Sibling directories.
 const WALKED: [&[u8]; 8] = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7"];
 
-/// A store, a file system over it, and all that the store held, with the time at which it began to.
+/// A store, a file system over it, and all earlier states of the store with their beginnings.
 struct Pair {
     store: Arc<SharedStore>,
     fs: FileSystem,
     dirs: Vec<Ino>,
     now: u64,
     past: Vec<(u64, SharedState)>,
-    /// How old may be what is shown? `None`: what was there before the last change may not.
+    /// The greatest age of an answer. `None`: nothing older than the last change is allowed.
     oldest: Option<u64>,
 }
 
@@ -60,7 +61,7 @@ impl Pair {
         self.now += millis;
     }
 
-    /// What the store held at any time that may still be shown.
+    /// The states of the store that may still be shown.
     fn lately(&self) -> impl Iterator<Item = &SharedState> {
         let oldest = match self.oldest {
             Some(valid) => self.now.saturating_sub(valid),
@@ -93,7 +94,7 @@ impl Pair {
         self.past.push((self.now, self.store.state()));
     }
 
-    /// The file system itself removes a name, which it may take for absent or for another's.
+    /// Removes a name by the file system, which may believe it absent or another file's.
     fn remove_here(&self, dir: Ino, name: &[u8]) {
         let before = self.store.state();
         let node = self.dir(dir);
@@ -120,7 +121,7 @@ impl Pair {
         let source = before.child(from.0, from.1);
         match renamed {
             Ok(()) => {
-                // What it took for two names of one file stays as it is.
+                // Names that it believed to be links of one file stay as they are.
                 let state = self.store.state();
                 let moved = state.child(to.0, to.1) == source;
                 assert!(moved || state.child(from.0, from.1) == source);
@@ -137,14 +138,14 @@ impl Pair {
         }
     }
 
-    /// The file system itself writes a file anew, or makes it.
+    /// Rewrites or creates a file by the file system.
     fn write_here(&self, dir: Ino, name: &[u8], content: &[u8]) {
         let who = Caller::root();
         let node = self.dir(dir);
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE | OpenFlags::TRUNCATE;
         let file = match self.fs.create(&who, &node, name, 0o644, flags) {
             Ok(file) => file,
-            // It is believed to be there, and was removed by others.
+            // It was believed to exist, and was removed by others.
             Err(error) => return assert_eq!(error, Errno::ESTALE),
         };
         let written = self.fs.write(&who, &file, 0, content);
@@ -161,7 +162,7 @@ impl Pair {
         assert_eq!(self.fs.attributes(file.node()).unwrap().size, len as u64);
     }
 
-    /// A directory, found as programs find it.
+    /// A directory, found by its path.
     fn dir(&self, ino: Ino) -> Node {
         let root = self.fs.root();
         if ino == Ino::ROOT {
@@ -217,7 +218,7 @@ impl Pair {
                 let size = state.content(attr.ino).map(|content| content.len() as u64);
                 state.child(dir, &name) == Some(attr.ino) && size == Some(attr.size)
             };
-            // Which file it is and how long may be of different times.
+            // The file and its length may be of different times.
             let led = |state: &SharedState| state.child(dir, &name) == Some(attr.ino);
             let was = |state: &SharedState| {
                 let content = state.content(attr.ino);
@@ -228,7 +229,8 @@ impl Pair {
         }
     }
 
-    /// Its length and its bytes may be of different times: a file can become shorter behind a length that holds.
+    /// A file's length and bytes may be of different times: it may be truncated while its length is
+    /// still valid.
     fn check_content(&self, ino: Ino, content: Option<&[u8]>) {
         let len = |state: &SharedState| {
             state.content(ino).map(|was| was.len()) == content.map(<[u8]>::len)
@@ -275,7 +277,7 @@ impl Pair {
         all
     }
 
-    /// As a mount reads a file that its kernel keeps.
+    /// Reads a file as a mount with a kernel's page cache does.
     fn content_once(&self, node: &Node) -> Result<Vec<u8>> {
         let open = self.fs.open_unseen(node.clone(), OpenFlags::empty())?;
         let mut content = vec![0; 8192];
@@ -293,7 +295,8 @@ impl Pair {
     }
 }
 
-/// Is this an answer of a change that rests on what was so a while ago? `is_there`: is its name there?
+/// Can a change fail with this error because it relied on an old answer? `is_there`: its name
+/// exists.
 fn refuses_by_age(error: Errno, is_there: bool) -> bool {
     error == Errno::ESTALE || error == Errno::ENOENT || !is_there
 }
@@ -306,7 +309,7 @@ fn nothing_older_than_the_validity_is_answered() {
     }
 }
 
-/// Changes, looks, and time that passes, in no order.
+/// Changes, lookups and passing time, in random order.
 fn change_and_look(pair: &mut Pair, rng: &mut Rng) {
     for _ in 0..300 {
         match rng.below(6) {
@@ -326,7 +329,7 @@ fn change_and_look(pair: &mut Pair, rng: &mut Rng) {
 fn nothing_from_before_a_change_that_was_told_is_answered() {
     for seed in 0..60 {
         println!("seed {seed}");
-        let mut pair = Pair::new(TOLD);
+        let mut pair = Pair::new(NOTIFIED);
         pair.oldest = None;
         change_and_look(&mut pair, &mut Rng::new(seed));
     }
@@ -336,88 +339,69 @@ fn nothing_from_before_a_change_that_was_told_is_answered() {
 fn what_a_store_does_not_hear_of_holds_for_the_shorter_time() {
     for seed in 0..60 {
         println!("seed {seed}");
-        let mut pair = Pair::new(TOLD);
+        let mut pair = Pair::new(NOTIFIED);
         pair.store.deafen();
         change_and_look(&mut pair, &mut Rng::new(seed));
     }
 }
 
-#[test]
-fn what_is_heard_of_is_asked_for_again_only_after_a_change() {
-    let mut pair = Pair::new(TOLD);
-    pair.store.write(Ino::ROOT, b"a", b"content");
-    pair.store.write(Ino::ROOT, b"b", b"content");
-    let look = |pair: &Pair| {
-        let before = pair.store.asked();
-        let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
-        let content = pair.content(&node).unwrap();
-        assert_eq!(pair.list_plus(&pair.fs.root()).len(), 2);
-        (content, pair.store.asked() - before)
-    };
-    pair.pass(1);
-    look(&pair);
-    pair.pass(10 * VALID);
-    assert_eq!(
-        look(&pair),
-        (b"content".to_vec(), 0),
-        "nobody told of a change"
-    );
-    pair.store.write(Ino::ROOT, b"a", b"another");
-    pair.pass(1);
-    let (content, asked) = look(&pair);
-    assert_eq!(content, b"another");
-    assert_ne!(asked, 0);
-    pair.pass(10 * VALID);
-    assert_eq!(look(&pair).1, 0);
-    pair.store.miss();
-    pair.pass(1);
-    assert_ne!(look(&pair).1, 0, "anything may have changed");
-    pair.pass(10 * VALID);
-    assert_eq!(look(&pair).1, 0);
-    pair.pass(3_600_000);
-    assert_ne!(look(&pair).1, 0, "some changes nobody hears of");
-}
-
-#[test]
-fn what_holds_is_not_asked_for_again() {
-    let mut pair = Pair::new(FOR_A_SECOND);
-    let file = pair.store.write(Ino::ROOT, b"a", b"content");
-    let look = |pair: &Pair| {
-        let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
-        assert_eq!(node.ino(), file);
-        assert_eq!(pair.content(&node), Ok(b"content".to_vec()));
-        assert_eq!(pair.list_plus(&pair.fs.root()).len(), 1);
-    };
-    look(&pair);
-    let asked = pair.store.asked();
-    pair.pass(VALID - 1);
-    look(&pair);
-    assert_eq!(pair.store.asked(), asked, "all that was asked for holds");
-    pair.pass(1);
-    look(&pair);
-    let again = pair.store.asked() - asked;
-    assert_eq!(
-        again, 3,
-        "the root, the file and the other directory: names and content stand with the records"
-    );
-}
-
-#[test]
-fn an_exclusive_store_is_asked_once() {
-    let mut pair = Pair::new(Coherence::Exclusive);
-    pair.store.write(Ino::ROOT, b"a", b"content");
-    let root = pair.fs.root();
+/// The content of a file, and how often the store was asked for it, its names and attributes.
+fn looked(pair: &Pair) -> (Vec<u8>, u64) {
+    let (root, before) = (pair.fs.root(), pair.store.asked());
+    let node = pair.lookup(&root, b"a").unwrap();
+    let content = pair.content(&node).unwrap();
     assert_eq!(pair.list_plus(&root).len(), 1);
-    let file = pair.lookup(&root, b"a").unwrap();
-    assert_eq!(pair.content(&file), Ok(b"content".to_vec()));
-    let asked = pair.store.asked();
-    pair.store.remove(Ino::ROOT, b"a");
-    pair.pass(u64::from(u32::MAX));
-    let again = pair.lookup(&root, b"a").unwrap();
-    assert_eq!(pair.content(&again), Ok(b"content".to_vec()));
     assert_eq!(pair.list(&root).len(), 2);
     assert_eq!(pair.lookup(&root, b"none"), Err(Errno::ENOENT));
-    assert_eq!(pair.store.asked(), asked);
+    (content, pair.store.asked() - before)
+}
+
+/// What happens to the store, for how long, and what is asked and seen then.
+type Step = (fn(&SharedStore), u64, RangeInclusive<u64>, &'static [u8]);
+
+#[test]
+fn what_holds_is_asked_for_again_only_when_it_may_have_changed() {
+    const OLD: &[u8] = b"content";
+    const NEW: &[u8] = b"another";
+    let nothing: fn(&SharedStore) = |_| ();
+    let remove: fn(&SharedStore) = |store| store.remove(Ino::ROOT, b"a");
+    let write: fn(&SharedStore) = |store| {
+        store.write(Ino::ROOT, b"a", NEW);
+    };
+    let (none, some) = (0..=0, 1..=9);
+    let for_a_second: &[Step] = &[
+        (nothing, VALID - 1, none.clone(), OLD),
+        // The root, the file and the other directory: names and content stand with the records.
+        (nothing, 1, 3..=3, OLD),
+    ];
+    let notified: &[Step] = &[
+        (nothing, 10 * VALID, none.clone(), OLD),
+        (write, 1, some.clone(), NEW),
+        (nothing, 10 * VALID, none.clone(), NEW),
+        // Anything may have changed.
+        (SharedStore::miss, 1, some.clone(), NEW),
+        (nothing, 10 * VALID, none.clone(), NEW),
+        // Some changes nobody hears of.
+        (nothing, 3_600_000, some, NEW),
+    ];
+    let exclusive: &[Step] = &[(remove, u64::from(u32::MAX), none, OLD)];
+    for (coherence, steps) in [
+        (FOR_A_SECOND, for_a_second),
+        (NOTIFIED, notified),
+        (Coherence::Exclusive, exclusive),
+    ] {
+        let mut pair = Pair::new(coherence);
+        pair.store.write(Ino::ROOT, b"a", OLD);
+        pair.pass(1);
+        looked(&pair);
+        for (number, (change, millis, asks, content)) in steps.iter().enumerate() {
+            change(&pair.store);
+            pair.pass(*millis);
+            let (found, asked) = looked(&pair);
+            assert!(asks.contains(&asked), "{coherence:?}, {number}: {asked}");
+            assert_eq!(found, *content, "{coherence:?}, {number}");
+        }
+    }
 }
 
 #[test]
@@ -438,7 +422,7 @@ fn names_that_stay_keep_their_places_in_a_listing() {
         cookies
     };
     let before = cookies(&pair);
-    // In front of them, in the store's order; and another file under a name that stays.
+    // A name before them in the store's order, and another file under a name that stays.
     pair.store.write(Ino::ROOT, b"a", b"");
     pair.store.remove(Ino::ROOT, b"d");
     pair.store.rename((Ino::ROOT, b"f"), (Ino::ROOT, b"b"));
@@ -487,7 +471,8 @@ fn inodes_come_in_windows_before_they_are_asked_for_also_when_they_are_out_of_da
     }
 }
 
-/// A tree of so many directories of ten files each, of which nothing but their names is in memory, in the order of its listing.
+/// A tree of `dirs` directories with ten files each. Only the names of the directories are in
+/// memory, in the order of the listing.
 fn tree(dirs: usize, statahead: bool) -> (Pair, Node, Vec<String>) {
     let options = Options {
         statahead,
@@ -497,7 +482,7 @@ fn tree(dirs: usize, statahead: bool) -> (Pair, Node, Vec<String>) {
     let tree = pair.store.make_dir(Ino::ROOT, b"tree");
     let node = pair.lookup(&pair.fs.root(), b"tree").unwrap();
     let mut names = Vec::new();
-    // Names that come later are listed behind those that are known.
+    // Later names are listed behind the known ones.
     for half in 0..2 {
         for number in (half..dirs).step_by(2) {
             let name = format!("{number:03}");
@@ -514,7 +499,7 @@ fn tree(dirs: usize, statahead: bool) -> (Pair, Node, Vec<String>) {
     (pair, node, names)
 }
 
-/// Lists directories of the tree in this order. Tells how many questions that took.
+/// Lists directories of the tree in this order; returns the number of calls of the store.
 fn walk<'n>(
     pair: &Pair,
     tree: &Node,
@@ -577,22 +562,6 @@ fn what_is_made_in_a_directory_is_there_also_beside_a_walk_that_reads_it_ahead()
 }
 
 #[test]
-fn a_walk_in_no_order_is_given_up() {
-    let [(asked, known), (alone, known_alone)] = [true, false].map(|statahead| {
-        let (pair, node, names) = tree(200, statahead);
-        let order = (0..40).map(|at| &names[at * 37 % 200]);
-        let asked = walk(&pair, &node, order, true);
-        (asked, pair.store.known())
-    });
-    assert!(asked <= alone + 10, "{asked} questions, {alone} without");
-    // Directories themselves come ahead as well, as inodes.
-    assert!(
-        known <= known_alone + 200 + 40,
-        "{known} inodes, {known_alone} without"
-    );
-}
-
-#[test]
 fn the_store_knows_an_inode_as_long_as_the_core_or_a_kernel_does() {
     let pair = Pair::new(FOR_A_SECOND);
     for number in 0..10 {
@@ -602,7 +571,7 @@ fn the_store_knows_an_inode_as_long_as_the_core_or_a_kernel_does() {
     let root = pair.fs.root();
     assert_eq!(pair.list_plus(&root).len(), 10);
     assert_eq!(pair.store.known(), 12);
-    // As LOOKUP gives it to a kernel, which asks by number later.
+    // As LOOKUP gives it to a kernel, which later uses the number.
     let held = pair.lookup(&root, b"7").unwrap().into_raw();
     pair.fs.drop_caches().unwrap();
     assert_eq!(pair.store.known(), 2, "the root, and what is held");
@@ -618,7 +587,7 @@ fn the_store_knows_an_inode_as_long_as_the_core_or_a_kernel_does() {
     assert_eq!(pair.store.known(), 1);
 }
 
-/// What a front end is told.
+/// Notifications of a front end.
 #[derive(Default)]
 struct Told(Mutex<Vec<(Ino, bool)>>);
 
@@ -654,7 +623,7 @@ fn a_kernel_is_told_of_content_that_it_may_have_where_attributes_do_not_show_it(
     assert_eq!(pair.content_once(&node), Ok(b"two".to_vec()));
     pair.store.unsettle();
     pair.pass(VALID);
-    // What comes with an answer that is not settled is asked for again, and may be other bytes.
+    // Bytes that come with an unsettled answer are read again, and may differ.
     (0..2).for_each(|_| {
         assert_eq!(pair.fs.attributes(&node).map(|attr| attr.size), Ok(3));
         pair.pass(VALID);

@@ -1,12 +1,12 @@
-//! Answers that a change overtakes, and changes of which nothing is told.
+//! Answers of the store that a change overtakes, and changes without events.
 
-use super::{FOR_A_SECOND, Pair, TOLD, Told, VALID};
+use super::{FOR_A_SECOND, NOTIFIED, Pair, Told, VALID};
 use holdfast_core::store::Shared as _;
 use holdfast_core::types::{Errno, Ino};
 use holdfast_testkit::store::SharedStore;
 use std::sync::Arc;
 
-/// What another does to the name `a` of the root, of which `b` is another file.
+/// What another user does to the name `a` of the root; `b` is another file.
 type Change = fn(&SharedStore);
 
 const CHANGES: [(&str, Change); 4] = [
@@ -23,7 +23,7 @@ const CHANGES: [(&str, Change); 4] = [
     }),
 ];
 
-/// All that the root shows of `a`: in its listing, by its attributes, and its content.
+/// All that the root shows of `a`: in its listing, its attributes, and its content.
 fn shown(pair: &Pair) -> (bool, Option<(u64, Vec<u8>)>) {
     let root = pair.fs.root();
     let listed = pair.list(&root).contains(&(*b"a").into());
@@ -50,10 +50,11 @@ fn an_answer_that_a_change_overtakes_is_not_kept() {
     ];
     for (asked, ask) in asks {
         for (what, change) in CHANGES {
-            // How many answers there are until it is changed, beginning with none in memory or all of them old.
+            // How many calls of the store precede the change, with nothing in memory or only old
+            // answers.
             for answers in 1..8 {
                 for known in [false, true] {
-                    let mut pair = Pair::new(TOLD);
+                    let mut pair = Pair::new(NOTIFIED);
                     pair.store.write(Ino::ROOT, b"a", b"one");
                     pair.store.write(Ino::ROOT, b"b", b"other");
                     if known {
@@ -62,7 +63,7 @@ fn an_answer_that_a_change_overtakes_is_not_kept() {
                     }
                     meanwhile(&pair.store, answers, change);
                     ask(&pair);
-                    // There were fewer answers.
+                    // There were fewer calls.
                     pair.store.meanwhile(|_| {});
                     pair.pass(1);
                     let state = pair.store.state();
@@ -78,7 +79,7 @@ fn an_answer_that_a_change_overtakes_is_not_kept() {
     }
 }
 
-/// Another makes this change while so many answers from now on are on their way.
+/// Makes this change when `answers` more calls of the store are in progress.
 fn meanwhile(store: &SharedStore, answers: u32, change: Change) {
     store.meanwhile(move |store| match answers {
         1 => change(store),
@@ -88,26 +89,29 @@ fn meanwhile(store: &SharedStore, answers: u32, change: Change) {
 
 #[test]
 fn what_was_read_before_a_change_is_not_taken_for_heard_though_the_store_was_asked_again() {
-    let mut pair = Pair::new(TOLD);
+    let mut pair = Pair::new(NOTIFIED);
     let file = pair.store.write(Ino::ROOT, b"a", b"one");
     pair.pass(1);
     let since = pair.store.now();
     let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
     let was = pair.fs.attributes(&node).unwrap();
-    assert!(pair.fs.is_heard(file, since));
+    assert!(pair.fs.is_notified(file, since));
     pair.pass(1);
-    // The reply is not there yet, and others ask.
+    // The answer has not arrived when another thread asks.
     pair.store.write(Ino::ROOT, b"a", b"longer");
     pair.pass(1);
     assert_ne!(pair.fs.attributes(&node).unwrap().size, was.size);
-    assert!(!pair.fs.is_heard(file, since), "what was read is not true");
+    assert!(
+        !pair.fs.is_notified(file, since),
+        "what was read is not true"
+    );
     pair.pass(1);
-    assert!(pair.fs.is_heard(file, pair.store.now()));
+    assert!(pair.fs.is_notified(file, pair.store.now()));
 }
 
 #[test]
 fn a_link_that_has_the_number_of_one_that_is_gone_is_another() {
-    for coherence in [TOLD, FOR_A_SECOND] {
+    for coherence in [NOTIFIED, FOR_A_SECOND] {
         let mut pair = Pair::new(coherence);
         pair.store.link(Ino::ROOT, b"link", b"one");
         let target = |pair: &Pair| {
@@ -127,7 +131,7 @@ fn a_link_that_has_the_number_of_one_that_is_gone_is_another() {
 
 #[test]
 fn a_file_that_is_looked_at_again_shows_changes_of_which_nobody_told() {
-    for coherence in [TOLD, FOR_A_SECOND] {
+    for coherence in [NOTIFIED, FOR_A_SECOND] {
         let mut pair = Pair::new(coherence);
         let file = pair.store.write(Ino::ROOT, b"a", b"one");
         let told = Arc::new(Told::default());
@@ -137,24 +141,24 @@ fn a_file_that_is_looked_at_again_shows_changes_of_which_nobody_told() {
         assert_eq!(pair.content(&node), Ok(b"one".to_vec()));
         pair.store.write_untold(Ino::ROOT, b"a", b"another");
         assert_eq!(
-            pair.fs.look_again(&node),
+            pair.fs.revalidate(&node),
             Ok(false),
             "it was asked just now"
         );
         pair.pass(VALID);
-        // Without events it is not believed any more.
-        assert_eq!(pair.fs.look_again(&node), Ok(coherence == TOLD));
+        // Without events the answer is not valid any more.
+        assert_eq!(pair.fs.revalidate(&node), Ok(coherence == NOTIFIED));
         assert_eq!(*told.0.lock().unwrap(), [(file, true)]);
         assert_eq!(pair.content(&node), Ok(b"another".to_vec()));
         pair.pass(VALID);
-        assert_eq!(pair.fs.look_again(&node), Ok(false), "nothing changed");
+        assert_eq!(pair.fs.revalidate(&node), Ok(false), "nothing changed");
         pair.fs.forget(held, 1);
     }
 }
 
 #[test]
 fn after_a_missed_change_a_name_is_asked_for_before_what_it_leads_to_is_opened() {
-    let mut pair = Pair::new(TOLD);
+    let mut pair = Pair::new(NOTIFIED);
     pair.store.write(Ino::ROOT, b"a", b"one");
     pair.pass(1);
     let root = pair.fs.root();
@@ -164,7 +168,7 @@ fn after_a_missed_change_a_name_is_asked_for_before_what_it_leads_to_is_opened()
     pair.store.write_untold(Ino::ROOT, b"a", b"another");
     pair.pass(VALID);
     assert_eq!(pair.fs.look_before_open(&node), Err(Errno::ESTALE));
-    // The kernel looks the name up again, once: the store has to have found what is opened then.
+    // The kernel looks the name up again, once: the store must have found the inode that is opened.
     let asked = pair.store.asked();
     let node = pair.lookup(&root, b"a").unwrap();
     assert!(pair.store.asked() > asked, "answered from memory");

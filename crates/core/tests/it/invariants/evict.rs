@@ -1,4 +1,4 @@
-//! I3, I5, F4, R-I5, R-I7, R-I8: letting inodes go while others want them.
+//! I3, I5, F4, R-I5, R-I7, R-I8: eviction beside users.
 
 use super::stage::{NOTHING, Stage, race};
 use holdfast_core::store::Store;
@@ -44,20 +44,16 @@ fn threads_that_divide_an_eviction_leave_nothing_and_take_nothing_twice() {
     for number in 0..500 {
         drop(stage.open(&format!("f{number}")));
     }
-    let walks = stage.fs.inode_walks(3);
-    assert_eq!(walks.len(), 3);
-    let one = stage.fs.drop_walked(walks[1].clone()).unwrap().inodes;
-    assert!((1..500).contains(&one), "a part only: {one}");
-    let rest = AtomicU64::new(0);
-    race(3, |thread| {
-        let dropped = stage.fs.drop_walked(walks[thread].clone()).unwrap();
-        rest.fetch_add(dropped.inodes, Ordering::Relaxed);
+    let sum = AtomicU64::new(0);
+    race(3, |_| {
+        let dropped = stage.fs.drop_caches().unwrap();
+        sum.fetch_add(dropped.inodes, Ordering::Relaxed);
     });
-    assert_eq!(one + rest.into_inner(), 500);
+    assert_eq!(sum.into_inner(), 500);
     assert_eq!(stage.held().inodes, 1);
 }
 
-/// Inodes that several processors divide.
+/// Enough inodes to be divided among several threads.
 const MANY: u64 = 70_000;
 
 /// I3, I5.
@@ -123,7 +119,7 @@ fn what_is_in_use_is_never_evicted() {
     assert_eq!(stage.held().inodes, 1);
 }
 
-/// R-I8, R-I7: eviction against lookup, open, read, write, unlink; what was written is there.
+/// R-I8, R-I7: eviction beside lookup, open, read, write and unlink; no written byte is lost.
 #[test]
 fn eviction_beside_users_loses_and_repeats_nothing() {
     let store = Arc::new(ModelStore::new());
@@ -158,7 +154,7 @@ fn eviction_beside_users_loses_and_repeats_nothing() {
     assert_eq!(stage.fs.stats().inodes, 1);
 }
 
-/// The last use of an orphan against who asks for its number.
+/// The last reference of an orphan is dropped while its number is looked up.
 #[test]
 fn an_orphan_is_found_by_number_whole_or_not_at_all() {
     for stage in Stage::each() {
@@ -171,7 +167,7 @@ fn an_orphan_is_found_by_number_whole_or_not_at_all() {
                 stage.unlink("f");
                 drop(file);
                 let gone = stage.fs.node(Ino(number.load(Ordering::Relaxed)));
-                // Another thread may hold it still, but nobody finds it with a name.
+                // Another thread may still hold it, but no thread finds it with a name.
                 if let Ok(node) = gone {
                     assert_eq!(stage.fs.getattr(&node).nlink, 0);
                 }
@@ -193,7 +189,7 @@ fn an_orphan_is_found_by_number_whole_or_not_at_all() {
     }
 }
 
-/// A lock is its owner's until he releases it, also where the inode has no other use.
+/// A file lock lasts until its owner releases it, even if the inode is otherwise unreferenced.
 #[test]
 fn eviction_takes_no_lock_away() {
     let stage = Stage::model();
@@ -242,7 +238,7 @@ fn locks_that_nobody_released_go_with_their_inode() {
     }
 }
 
-/// What `lazytime` keeps back reaches the store before the inode goes.
+/// A time that `lazytime` keeps back reaches the store before the inode is evicted.
 #[test]
 fn an_access_time_never_goes_back_because_of_an_eviction() {
     let options = Options {
@@ -268,16 +264,16 @@ fn an_access_time_never_goes_back_because_of_an_eviction() {
     });
 }
 
-/// The number of a file system is dealt again once it has ended; a node may outlive it.
+/// The number of a file system is reused after its end; a node may outlive it.
 #[test]
 fn a_node_that_outlives_its_file_system_ends_in_no_other() {
     let old = Stage::memory();
     let file = old.unnamed();
     let node = file.node().clone();
     drop((file, old));
-    // More than one: any of them may get the number.
+    // Several, as any of them may get the number.
     let others: Vec<_> = (0..4).map(|_| Stage::memory()).collect();
-    // The same inode number is taken there.
+    // The same inode number is used there.
     let files: Vec<_> = others.iter().map(Stage::unnamed).collect();
     drop(node);
     for (stage, file) in others.iter().zip(files) {
@@ -288,7 +284,7 @@ fn a_node_that_outlives_its_file_system_ends_in_no_other() {
     }
 }
 
-/// F4: what goes gives back its space, in memory or not.
+/// F4: a removed inode frees its space, whether or not it is in memory.
 #[test]
 fn an_inode_that_was_evicted_gives_its_space_back_when_it_is_removed() {
     let stage = Stage::model();
@@ -302,7 +298,7 @@ fn an_inode_that_was_evicted_gives_its_space_back_when_it_is_removed() {
     assert_eq!(stage.held(), NOTHING);
 }
 
-/// F4: the last close may come after the last handle of the file system, when nobody can read it any more.
+/// F4: the last close may follow the last handle of the file system, when the file is unreachable.
 #[test]
 fn an_orphan_is_freed_with_its_file_system_though_it_is_open() {
     let store = Arc::new(ModelStore::new());

@@ -1,11 +1,13 @@
-//! I1, R-I8: what is loaded is what the store last heard, and nobody meets what is not ready.
+//! I1, R-I8: a loaded inode is the store's latest version, and no thread finds an unfinished one.
 
 use super::stage::{Stage, gated, in_threads};
+use crate::kept::acl;
 use holdfast_core::store::Store;
 use holdfast_core::types::{
     Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
 use holdfast_core::{Bulkstat, InodeWalk, Node, Options, Visit};
+use holdfast_testkit::rng::Rng;
 use holdfast_testkit::store::{Call, Latency, ModelStore, Record, SlowStore, Wrapped};
 use std::sync::Arc;
 use std::thread;
@@ -18,8 +20,8 @@ fn chmod(perm: u16) -> SetAttr {
     }
 }
 
-/// An inode is read, then changed and evicted by others before it is known: what was read is the
-/// past.
+/// An inode's record is read, and the inode is changed and evicted before it is installed: the
+/// record is stale.
 #[test]
 fn an_inode_that_changes_while_it_is_loaded_shows_the_change() {
     let (gate, stage) = gated(Call::LoadRests);
@@ -40,7 +42,7 @@ fn an_inode_that_changes_while_it_is_loaded_shows_the_change() {
     });
 }
 
-/// For who asks by number it is gone; a scan goes on behind it.
+/// A lookup by number fails; a scan continues behind it.
 #[test]
 fn an_inode_that_is_freed_while_it_is_loaded_is_no_corruption() {
     for scan in [false, true] {
@@ -76,7 +78,7 @@ fn an_inode_that_is_freed_while_it_is_loaded_is_no_corruption() {
     }
 }
 
-/// Removing everything in the order in which it was made asks the store a few times for many.
+/// Removing files in the order of their creation reads many of them in each call of the store.
 #[test]
 fn inodes_that_are_wanted_one_after_the_other_come_together() {
     let store = Wrapped::new(Arc::new(ModelStore::new()), Record::default());
@@ -120,7 +122,7 @@ fn inodes_that_are_wanted_one_after_the_other_come_together() {
     assert_eq!(left, Ok(()));
 }
 
-/// The order of making is each directory's order of numbers, though not that of all.
+/// In each directory numbers ascend in the order of creation, though not across directories.
 #[test]
 fn files_made_in_turn_in_many_directories_are_removed_so_with_few_loads() {
     const DIRS: u64 = 50;
@@ -131,18 +133,12 @@ fn files_made_in_turn_in_many_directories_are_removed_so_with_few_loads() {
     for dir in &dirs {
         stage.mkdir(dir);
     }
-    // Any order will do in which directories come by no rule; the same both times.
+    // Any order without a pattern of directories; the same both times.
     let each = |change: &dyn Fn(&Node, &str)| {
         let dirs: Vec<Node> = dirs.iter().map(|dir| stage.lookup(dir).unwrap()).collect();
-        let mut state = 1_u64;
+        let mut rng = Rng::new(1);
         for file in 0..FILES {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            change(
-                &dirs[(state >> 33) as usize % dirs.len()],
-                &format!("file-{file}"),
-            );
+            change(rng.pick(&dirs), &format!("file-{file}"));
         }
     };
     let (fs, who) = (&stage.fs, &stage.who);
@@ -155,11 +151,11 @@ fn files_made_in_turn_in_many_directories_are_removed_so_with_few_loads() {
     each(&|dir, name| fs.unlink(who, dir, name.as_bytes()).unwrap());
     let asked = |call| store.hook().count(call);
     let loads = asked(Call::LoadInodes) + asked(Call::Walk);
-    // Some when a directory begins, and when its numbers go on elsewhere: after 16, 64, 256.
+    // Some when a directory begins, and when its numbers continue elsewhere: after 16, 64, 256.
     assert!(loads < 20 * DIRS, "{loads} loads of {FILES} inodes");
 }
 
-/// Symbolic links and what has extended attributes come in runs as well.
+/// Symbolic links and inodes with extended attributes are loaded in runs as well.
 #[test]
 fn what_more_there_is_to_an_inode_comes_together_too() {
     let store = Wrapped::new(Arc::new(ModelStore::new()), Record::default());
@@ -195,7 +191,7 @@ fn what_more_there_is_to_an_inode_comes_together_too() {
     drop(orphan);
 }
 
-/// The numbers that can be asked for, and those that a walk shows.
+/// The numbers that lookups find, and those that a walk visits.
 fn known(stage: &Stage) -> (Vec<u64>, Vec<u64>) {
     let asked = (1..1000).filter(|ino| stage.fs.node(Ino(*ino)).is_ok());
     let mut walked = Vec::new();
@@ -207,7 +203,7 @@ fn known(stage: &Stage) -> (Vec<u64>, Vec<u64>) {
     (asked.collect(), walked)
 }
 
-/// Else somebody could change it in the store before it is there.
+/// Otherwise it could be changed in the store before it exists there.
 #[test]
 fn an_inode_that_its_store_has_not_heard_of_is_found_by_nobody() {
     type Making = fn(&Stage);
@@ -231,7 +227,7 @@ fn an_inode_that_its_store_has_not_heard_of_is_found_by_nobody() {
     }
 }
 
-/// A whiteout has its name before its store has heard of it: who looks it up waits.
+/// A whiteout has its name before the store has it: a lookup waits.
 #[test]
 fn a_whiteout_is_found_when_its_rename_is_over() {
     let (gate, stage) = gated(Call::Apply);
@@ -260,32 +256,17 @@ fn a_whiteout_is_found_when_its_rename_is_over() {
             assert_eq!(found.kind, FileType::CharDevice);
         }
     });
-    // The store never contradicted.
+    // The store reported no inconsistency.
     drop(stage.mkdir("d"));
 }
 
-/// Changes of one inode by several threads reach the store so that the last one counts.
+/// Concurrent changes of one inode reach the store in their order.
 #[test]
 fn what_the_store_keeps_is_what_was_seen_last() {
-    // A store that takes its time has them stand in line, from which they may come out otherwise.
+    // A slow store makes them queue up, and a wrong order likely.
     let latency = Latency::new(Duration::ZERO, Duration::from_micros(20));
     let store = SlowStore::new(Arc::new(ModelStore::new()), latency);
     let stage = Stage::over(store, Options::default());
-    // u::rwx,u:1000:X,g::r-x,m::rwx,o::---
-    let acl = |perm: u16| {
-        let mut bytes = 2_u32.to_le_bytes().to_vec();
-        let entries = [(1, 7, u32::MAX), (2, perm, 1000), (4, 5, u32::MAX)];
-        for (tag, perm, id) in entries
-            .into_iter()
-            .chain([(16, 7, u32::MAX), (32, 0, u32::MAX)])
-        {
-            let (tag, perm): (u16, u16) = (tag, perm);
-            bytes.extend_from_slice(&tag.to_le_bytes());
-            bytes.extend_from_slice(&perm.to_le_bytes());
-            bytes.extend_from_slice(&id.to_le_bytes());
-        }
-        bytes
-    };
     let names = [&b"user.x"[..], b"system.posix_acl_access"];
     let seen = |who: &Caller| {
         let node = stage.lookup("f").unwrap();

@@ -1,7 +1,7 @@
-//! The core's invariants, and errors that others have made before, each as a test.
+//! The core's invariants, and known mistakes of other file systems, each as a test.
 //!
-//! The ids in the comments are those of the table in `docs/invariants.md`, which also says where ids
-//! are tested that do not occur here.
+//! The ids in the comments are those of the table in `docs/invariants.md`, which also says where
+//! the other ids are tested.
 
 mod evict;
 mod loads;

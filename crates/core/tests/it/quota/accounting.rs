@@ -1,12 +1,12 @@
-//! Random operations on a file system and on a model: both have the same after each, and both
-//! refuse the same.
+//! Random operations on a file system and a model: their states and errors are equal after each.
 
 use super::model::{Model, Place};
-use super::{Numbers, PAGE, common, told, truth, user};
+use super::{PAGE, common, told, truth, user};
 use holdfast_core::types::{
     Caller, Caps, Errno, Fallocate, FileType, OpenFlags, RenameFlags, Result, SetAttr,
 };
 use holdfast_core::{FileSystem, MemoryLimits, Node, OpenFile, Options, QuotaKind};
+use holdfast_testkit::rng::Rng;
 use std::collections::BTreeMap;
 
 const FILE: FileType = FileType::Regular;
@@ -16,7 +16,7 @@ struct World {
     dirs: [Node; 2],
     model: Model,
     open: Vec<(usize, OpenFile)>,
-    numbers: Numbers,
+    numbers: Rng,
     refused: BTreeMap<i32, u32>,
 }
 
@@ -36,12 +36,12 @@ impl World {
             dirs,
             model,
             open: Vec::new(),
-            numbers: Numbers(seed),
+            numbers: Rng::new(seed),
             refused: BTreeMap::new(),
         }
     }
 
-    /// Somebody, and whether limits are nothing to him.
+    /// A caller, and whether it may exceed limits.
     fn someone(&mut self) -> (Caller, bool) {
         let mut who = user(
             self.numbers.below(3) as u32 + 1,
@@ -57,7 +57,7 @@ impl World {
         (dir, self.numbers.below(8) as u8 + b'a')
     }
 
-    /// A name that is there, if the first try finds one.
+    /// A name that exists, if the first try finds one.
     fn named(&mut self) -> Option<(Place, usize)> {
         let place = self.place();
         self.model.names.get(&place).map(|id| (place, *id))
@@ -75,7 +75,7 @@ impl World {
         (number < self.open.len()).then_some(number)
     }
 
-    /// The same answer from both.
+    /// Both results are equal.
     fn agree<T: PartialEq + std::fmt::Debug>(&mut self, real: Result<T>, model: Result<T>) {
         assert_eq!(real, model);
         if let Err(error) = real {
@@ -359,7 +359,7 @@ impl World {
         self.agree(real.map(drop), expected);
     }
 
-    /// Other limits; now and then quotas go off, or on again.
+    /// Sets other limits; now and then switches quotas off or on.
     fn switch(&mut self) {
         let Some(limits) = &mut self.model.limits else {
             self.fs.quota_on(true).unwrap();
@@ -381,7 +381,7 @@ impl World {
         limits.insert(account, new);
     }
 
-    /// Quotas tell what the model has, and so do the inodes.
+    /// Compares the model with the quotas' report and with the inodes.
     fn check(&self, round: u32) {
         let usage = self.model.usage();
         if self.model.limits.is_some() {

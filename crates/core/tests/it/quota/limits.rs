@@ -1,54 +1,11 @@
-//! What limits refuse, to the page and to the inode.
+//! Refusals at the limits, exact to the page and the inode.
 
 use super::{PAGE, common, enforcing, hard, memory, told, truth, used, user};
-use holdfast_core::types::{
-    Caller, Errno, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, SetTime, Time,
-};
+use holdfast_core::types::{Caller, Errno, FileType, OpenFlags, RenameFlags, SetAttr};
 use holdfast_core::{QuotaGrace, QuotaKind, QuotaLimit, QuotaLimits};
 use std::time::Duration;
 
 const READ_WRITE: OpenFlags = OpenFlags::READ_WRITE;
-
-#[test]
-fn a_writer_gets_the_last_page_and_no_byte_more() {
-    let fs = enforcing();
-    let (dir, who) = (common(&fs, b"d"), user(1, 10));
-    let limits = hard(Some(3), None);
-    fs.set_quota(QuotaKind::User, 1, &limits).unwrap();
-    let file = fs.create(&who, &dir, b"f", 0o600, READ_WRITE).unwrap();
-    let full = Err(Errno::EDQUOT);
-    assert_eq!(fs.write(&who, &file, PAGE, &[1; 4096]), Ok(4096));
-    let all = vec![2; 5 * 4096];
-    assert_eq!(
-        fs.write(&who, &file, 100, &all),
-        Ok(3 * 4096 - 100),
-        "as much as it may have"
-    );
-    assert_eq!(fs.write(&who, &file, 3 * PAGE, &[1]), full);
-    assert_eq!(fs.append(&who, &file, &[1]), Err(Errno::EDQUOT));
-    assert_eq!(fs.write(&who, &file, 0, &all[..3 * 4096]), Ok(3 * 4096));
-    assert_eq!(fs.getattr(file.node()).size, 3 * PAGE);
-    let (keep, at) = (Fallocate::KEEP_SIZE, 2 * PAGE);
-    let grown = fs.fallocate(&who, &file, keep, at, 2 * PAGE);
-    assert_eq!(grown, Err(Errno::EDQUOT));
-    let hole = Fallocate::PUNCH_HOLE | keep;
-    fs.fallocate(&who, &file, hole, 0, PAGE).unwrap();
-    assert_eq!(used(&fs, QuotaKind::User, 1), (2, 1));
-    fs.fallocate(&who, &file, keep, at, 2 * PAGE).unwrap();
-    assert_eq!(fs.write(&who, &file, 0, &[1]), full);
-
-    let root = Caller::root();
-    assert_eq!(fs.write(&root, &file, 0, &[1]), Ok(1), "it may exceed");
-    assert_eq!(used(&fs, QuotaKind::User, 1), (4, 1), "and is counted");
-    assert_eq!(fs.write(&who, &file, 9 * PAGE, &[1]), full);
-    let empty = SetAttr {
-        size: Some(0),
-        ..SetAttr::default()
-    };
-    fs.setattr(&who, file.node(), &empty, None).unwrap();
-    assert_eq!(fs.write(&who, &file, 0, &all), Ok(3 * 4096));
-    assert_eq!(told(&fs), truth(&fs));
-}
 
 #[test]
 fn inodes_of_every_type_count_until_their_last_use_ends() {
@@ -96,61 +53,6 @@ fn inodes_of_every_type_count_until_their_last_use_ends() {
     }
     assert_eq!(used(&fs, QuotaKind::Group, 10), (0, 6));
     assert_eq!(used(&fs, QuotaKind::User, 2), (0, 3));
-}
-
-#[test]
-fn a_file_changes_hands_with_all_its_pages_or_not_at_all() {
-    let fs = enforcing();
-    let (dir, who) = (common(&fs, b"d"), user(1, 10));
-    let file = fs.create(&who, &dir, b"f", 0o4755, READ_WRITE).unwrap();
-    fs.write(&Caller::root(), &file, 0, &[1; 9000]).unwrap();
-    let everything = SetAttr {
-        perm: Some(0o600),
-        uid: Some(2),
-        gid: Some(20),
-        size: Some(1),
-        atime: Some(SetTime::At(Time(1))),
-        mtime: Some(SetTime::At(Time(1))),
-        ctime: None,
-    };
-    let owner = SetAttr {
-        uid: Some(2),
-        gid: Some(20),
-        ..SetAttr::default()
-    };
-    let before = fs.getattr(file.node());
-    for (kind, id, limits) in [
-        (QuotaKind::User, 2, hard(Some(2), None)),
-        (QuotaKind::User, 2, hard(None, Some(0))),
-        (QuotaKind::Group, 20, hard(Some(2), None)),
-    ] {
-        fs.set_quota(kind, id, &limits).unwrap();
-        for set in [&everything, &owner] {
-            let changed = fs.setattr(&who, file.node(), set, None);
-            assert_eq!(changed, Err(Errno::EDQUOT));
-            assert_eq!(fs.getattr(file.node()), before);
-        }
-        fs.set_quota(kind, id, &QuotaLimits::default()).unwrap();
-    }
-    assert_eq!(used(&fs, QuotaKind::User, 1), (3, 1));
-    fs.set_quota(QuotaKind::User, 2, &hard(Some(3), Some(1)))
-        .unwrap();
-    let changed = fs.setattr(&who, file.node(), &everything, None).unwrap();
-    assert_eq!((changed.uid, changed.gid, changed.size), (2, 20, 1));
-    assert_eq!((changed.perm, changed.atime), (0o600, Time(1)));
-    assert_eq!(used(&fs, QuotaKind::User, 1), (0, 0));
-    assert_eq!(used(&fs, QuotaKind::Group, 20), (1, 1));
-    fs.set_quota(QuotaKind::User, 1, &hard(Some(0), Some(0)))
-        .unwrap();
-    let back = SetAttr {
-        uid: Some(1),
-        ..SetAttr::default()
-    };
-    let returned = fs.setattr(&who, file.node(), &back, None);
-    assert_eq!(returned, Err(Errno::EDQUOT));
-    fs.setattr(&Caller::root(), file.node(), &back, None)
-        .unwrap();
-    assert_eq!(told(&fs), truth(&fs));
 }
 
 #[test]

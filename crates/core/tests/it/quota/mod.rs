@@ -18,7 +18,7 @@ fn memory() -> FileSystem {
     FileSystem::memory(MemoryLimits::default(), Options::default())
 }
 
-/// One that has quotas, and they enforce.
+/// A file system with enforced quotas.
 fn enforcing() -> FileSystem {
     let fs = memory();
     fs.quota_on(true).unwrap();
@@ -52,7 +52,7 @@ fn add(usage: &mut Usage, (uid, gid): (u32, u32), pages: u64) {
     }
 }
 
-/// What quotas tell.
+/// Usage by the quotas' report.
 fn told(fs: &FileSystem) -> Usage {
     let report = fs.quota_report();
     for record in &report {
@@ -69,7 +69,7 @@ fn told(fs: &FileSystem) -> Usage {
         .collect()
 }
 
-/// What the inodes themselves say.
+/// Usage by the inodes.
 fn truth(fs: &FileSystem) -> Usage {
     let mut usage = Usage::new();
     for mut walk in fs.inode_walks(1) {
@@ -88,25 +88,8 @@ fn used(fs: &FileSystem, kind: QuotaKind, id: u32) -> (u64, u64) {
     (usage.bytes / PAGE, usage.inodes)
 }
 
-/// A directory in which everybody may do everything.
+/// A directory in which every caller may do everything.
 fn common(fs: &FileSystem, name: &[u8]) -> Node {
     let who = Caller::root().with_umask(0);
     fs.mkdir(&who, &fs.root(), name, 0o777).unwrap()
-}
-
-/// Numbers that look random (an LCG of D. Knuth's).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    fn one_in(&mut self, odds: u64) -> bool {
-        self.below(odds) == 0
-    }
 }

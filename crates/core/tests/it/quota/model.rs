@@ -1,4 +1,4 @@
-//! What a file system with quotas has and refuses, as plain sets.
+//! A file system with quotas, as plain sets.
 
 use super::{Usage, add};
 use holdfast_core::QuotaKind;
@@ -17,14 +17,14 @@ pub(super) struct Thing {
     pub(super) nlink: u32,
     /// Open files.
     pub(super) uses: u32,
-    /// May it get a name when it has none?
+    /// May an unnamed file get a name?
     pub(super) linkable: bool,
 }
 
 /// A directory's number and a name in it.
 pub(super) type Place = (usize, u8);
 
-/// All of a file system.
+/// The whole file system.
 #[derive(Default)]
 pub(super) struct Model {
     things: BTreeMap<usize, Thing>,
@@ -37,7 +37,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// With so many inodes of the superuser.
+    /// With `inodes` inodes of the superuser.
     pub(super) fn new(inodes: usize) -> Self {
         let mut model = Self::default();
         for _ in 0..inodes {
@@ -66,7 +66,7 @@ impl Model {
         self.made
     }
 
-    /// What each user and group has.
+    /// The usage of each user and group.
     pub(super) fn usage(&self) -> Usage {
         let mut usage = Usage::new();
         for thing in self.things.values() {
@@ -75,7 +75,7 @@ impl Model {
         usage
     }
 
-    /// How many pages and inodes more this account may have.
+    /// Pages and inodes that this account may still get.
     fn room_of(&self, account: (QuotaKind, u32)) -> (u64, u64) {
         let limits = self.limits.as_ref();
         let limit = limits.and_then(|limits| limits.get(&account));
@@ -86,7 +86,7 @@ impl Model {
         (pages.saturating_sub(used.0), inodes.saturating_sub(used.1))
     }
 
-    /// How much more this owner may have.
+    /// Pages and inodes that this owner may still get.
     fn room(&self, (uid, gid): (u32, u32), privileged: bool) -> (u64, u64) {
         if privileged {
             return (u64::MAX, u64::MAX);
@@ -96,7 +96,7 @@ impl Model {
         (user.0.min(group.0), user.1.min(group.1))
     }
 
-    /// How much more the store may have.
+    /// Pages and inodes that are free in the store.
     fn free(&self) -> (u64, u64) {
         let Some((pages, inodes)) = self.store else {
             return (u64::MAX, u64::MAX);
@@ -105,7 +105,7 @@ impl Model {
         (pages - held as u64, inodes - self.things.len() as u64)
     }
 
-    /// Makes an inode.
+    /// Creates an inode.
     pub(super) fn make(
         &mut self,
         kind: FileType,
@@ -147,7 +147,7 @@ impl Model {
         }
     }
 
-    /// Those of a range that the file has not.
+    /// The pages of a range that the file does not have.
     fn missing(&mut self, id: usize, pages: Range<u64>) -> Vec<u64> {
         let held = &self.thing(id).pages;
         pages.filter(|page| !held.contains(page)).collect()
@@ -172,7 +172,7 @@ impl Model {
         Ok(end - at)
     }
 
-    /// Takes space for a range, all or nothing.
+    /// Allocates a range, all or nothing.
     pub(super) fn allocate(
         &mut self,
         id: usize,
@@ -206,7 +206,7 @@ impl Model {
         self.thing(id).pages.retain(|page| !gone.contains(page));
     }
 
-    /// Removes whole pages; what follows moves down.
+    /// Removes whole pages; later ones move down.
     pub(super) fn collapse(&mut self, id: usize, pages: &Range<u64>) {
         let thing = self.thing(id);
         let moved = |page: &u64| match *page {
@@ -218,7 +218,7 @@ impl Model {
         thing.size -= (pages.end - pages.start) * PAGE;
     }
 
-    /// Opens a hole of whole pages; what was there moves up.
+    /// Inserts a hole of whole pages; later ones move up.
     pub(super) fn insert(&mut self, id: usize, pages: &Range<u64>) {
         let thing = self.thing(id);
         let moved = |page: &u64| match *page {

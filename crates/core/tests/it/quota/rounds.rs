@@ -1,15 +1,16 @@
-//! Few inodes and many rounds: in each, quotas go on just while those inodes change.
+//! Few inodes and many rounds: in each, quotas are switched on while those inodes change.
 
-use super::{Numbers, common, memory, told, truth, user};
+use super::{common, memory, told, truth, user};
 use holdfast_core::types::{Caller, Errno, FileType, OpenFlags, SetAttr};
 use holdfast_core::{FileSystem, Node};
+use holdfast_testkit::rng::Rng;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
 
-/// Quotas go on `rounds` times, each time while every worker does its work once; then usage is
-/// the truth, and what the work leaves is dropped.
-fn in_rounds<T: Send>(fs: &FileSystem, rounds: u32, work: impl Fn(&mut Numbers) -> T + Sync) {
-    let mut workers = [0, 1].map(Numbers);
+/// Switches quotas on `rounds` times, each time while every worker does its work once. Then usage
+/// has to match the inodes, and the results of the work are dropped.
+fn in_rounds<T: Send>(fs: &FileSystem, rounds: u32, work: impl Fn(&mut Rng) -> T + Sync) {
+    let mut workers = [0, 1].map(Rng::new);
     for round in 0..rounds {
         let started = AtomicU32::new(0);
         let left = thread::scope(|scope| {

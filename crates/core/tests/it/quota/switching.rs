@@ -1,20 +1,21 @@
-//! Quotas go on and off, and the file system goes away, while others work.
+//! Quotas are switched on and off, and the file system is revoked, while others work.
 
-use super::{Numbers, common, enforcing, hard, memory, told, truth, used, user};
+use super::{common, enforcing, hard, memory, told, truth, used, user};
 use holdfast_core::types::{Caller, Errno, OpenFlags, RenameFlags, SetAttr};
 use holdfast_core::{FileSystem, Node, OpenFile, QuotaGrace, QuotaKind, QuotaLimits};
+use holdfast_testkit::rng::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
 
 const READ_WRITE: OpenFlags = OpenFlags::READ_WRITE;
 
-fn someone(numbers: &mut Numbers) -> Caller {
+fn someone(numbers: &mut Rng) -> Caller {
     user(numbers.below(3) as u32 + 1, numbers.below(2) as u32 + 10)
 }
 
 /// Files of several owners in directories of a thousand; every tenth has some bytes.
 fn many_files(fs: &FileSystem, count: u32) -> Vec<Node> {
-    let mut numbers = Numbers(1);
+    let mut numbers = Rng::new(1);
     let mut dirs = Vec::new();
     for number in 0..count {
         if number % 1000 == 0 {
@@ -31,12 +32,12 @@ fn many_files(fs: &FileSystem, count: u32) -> Vec<Node> {
     dirs
 }
 
-/// One thread's doings: the names are its own, the owners and some of the files are everybody's.
+/// One thread's work: the names are its own, the owners and some of the files are shared.
 struct Worker<'f> {
     fs: &'f FileSystem,
     dirs: &'f [Node],
     id: u64,
-    numbers: Numbers,
+    numbers: Rng,
     open: Vec<OpenFile>,
 }
 
@@ -44,12 +45,12 @@ impl Worker<'_> {
     fn step(&mut self) {
         let who = someone(&mut self.numbers);
         let dir = &self.dirs[self.numbers.below(self.dirs.len() as u64) as usize];
-        let name = |numbers: &mut Numbers| format!("w{}-{}", self.id, numbers.below(6));
+        let name = |numbers: &mut Rng| format!("w{}-{}", self.id, numbers.below(6));
         let (name, other) = (name(&mut self.numbers), name(&mut self.numbers));
         let (name, other) = (name.as_bytes(), other.as_bytes());
         let shared = self.numbers.below(1000).to_string();
         let (fs, numbers) = (self.fs, &mut self.numbers);
-        // Whether they succeed is others' business.
+        // They may fail because of other threads.
         match numbers.below(11) {
             0..3 => self
                 .open
@@ -99,7 +100,7 @@ impl Worker<'_> {
     }
 }
 
-/// Three threads work until `main` has returned; what they had open is open still.
+/// Three threads work until `main` has returned; returns the files that they left open.
 fn beside_workers(fs: &FileSystem, dirs: &[Node], seed: u64, main: impl FnOnce()) -> Vec<OpenFile> {
     let (done, started) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
@@ -111,7 +112,7 @@ fn beside_workers(fs: &FileSystem, dirs: &[Node], seed: u64, main: impl FnOnce()
                         fs,
                         dirs,
                         id,
-                        numbers: Numbers(seed * 3 + id),
+                        numbers: Rng::new(seed * 3 + id),
                         open: Vec::new(),
                     };
                     started.fetch_add(1, SeqCst);
@@ -196,20 +197,6 @@ fn who_switches_what_is_switched_is_told() {
     fs.quota_off();
     assert!(!fs.quota_is_on());
     assert_eq!(used(&fs, QuotaKind::User, 0), (0, 0));
-}
-
-#[test]
-fn limits_are_forgotten_when_quotas_go_off() {
-    let fs = enforcing();
-    let (dir, who) = (common(&fs, b"d"), user(1, 10));
-    let none = hard(Some(0), Some(0));
-    fs.set_quota(QuotaKind::User, 1, &none).unwrap();
-    assert_eq!(fs.mkdir(&who, &dir, b"a", 0o700), Err(Errno::EDQUOT));
-    fs.quota_off();
-    fs.mkdir(&who, &dir, b"a", 0o700).unwrap();
-    fs.quota_on(true).unwrap();
-    fs.mkdir(&who, &dir, b"b", 0o700).unwrap();
-    assert_eq!(used(&fs, QuotaKind::User, 1), (0, 2));
 }
 
 #[test]

@@ -1,29 +1,29 @@
 //! FUSE over io_uring: a queue per processor, pinned threads per queue, an entry per thread.
 //!
-//! The kernel puts a request into the queue of the processor its caller runs on; the thread that
-//! serves it runs there too, so a request costs two switches on one processor and no wake-up
-//! across. Of a queue's entries the kernel takes the one that was used last first, so that a single caller always
-//! meets the same thread.
+//! The kernel puts a request into the queue of its caller's processor, and the thread that serves
+//! it is bound there. So a request costs two switches on one processor, and no wake-up of another
+//! one. Of a queue's entries the kernel takes the last used first, so a single caller always meets
+//! the same thread.
 //!
 //! # Invariants
-//! An entry is served, committed and armed by one thread, which has no other: what the kernel has
-//! to do for an entry it does in the context of the thread that armed it, so an entry whose thread
-//! waits for a device would be deaf. A thread's only entry is not armed while it serves.
+//! One thread serves, commits and arms an entry, and has no other entry. The kernel works on an
+//! entry in the context of the thread that armed it, so an entry is dead while its thread waits for
+//! a device. A thread that serves therefore has no armed entry.
 //!
-//! While the connection lives, every queue has an entry armed, or the watch adds one (see
-//! [`crate::session::pool`]), and the kernel is nudged to look at what has queued up before
-//! ([`Nudger`]).
+//! While the connection lives, every queue has an armed entry, or the watch adds one (see
+//! [`crate::session::pool`]). The kernel is then nudged to serve what was queued before
+//! ([`Kicker`]).
 
-mod nudge;
+mod kick;
 mod queue;
 mod sys;
 
-pub(crate) use nudge::Nudger;
+pub(crate) use kick::Kicker;
 pub(crate) use queue::{Entry, Report, SpawnQueueWorker};
 
 use std::{fs, io};
 
-/// Does the kernel offer the transport, and may we use it? If not: why.
+/// Does the kernel offer the transport, and may this process use it? If not, why.
 pub(crate) fn available() -> Result<(), String> {
     const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
     match fs::read_to_string(SWITCH) {

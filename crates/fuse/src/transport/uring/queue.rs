@@ -1,7 +1,7 @@
 //! One thread of a processor's queue, with an entry of its own.
 
 use super::{
-    nudge::Nudger,
+    kick::Kicker,
     sys::{Event, Ring},
 };
 use crate::{
@@ -21,7 +21,7 @@ use std::{
     thread,
 };
 
-/// What a thread of a queue starts from.
+/// The ring of a thread to be started.
 pub(crate) struct Entry {
     qid: u16,
     ring: Ring,
@@ -34,7 +34,7 @@ impl Entry {
         Ok(Self { qid, ring })
     }
 
-    /// Starts the thread. It registers the entry, says how that went, and serves until the
+    /// Starts the thread. It registers the entry, reports the result, and serves until the
     /// connection ends.
     pub(crate) fn start(
         self,
@@ -76,8 +76,8 @@ impl Entry {
         }
     }
 
-    /// Offers the frame to the kernel, and sees whether it is taken. Gives a request that has
-    /// come already.
+    /// Offers the frame to the kernel, and returns an error if it is refused. Returns a request
+    /// that has already arrived.
     fn register(&mut self, frame: Frame) -> io::Result<Option<Frame>> {
         self.ring.register(frame)?;
         self.ring.submit()?;
@@ -94,16 +94,16 @@ impl Entry {
 pub(crate) struct SpawnQueueWorker {
     pub(crate) qid: u16,
     pub(crate) device: Arc<OwnedFd>,
-    pub(crate) nudger: Arc<Nudger>,
+    pub(crate) kicker: Arc<Kicker>,
 }
 
 impl SpawnWorker for SpawnQueueWorker {
     fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()> {
         let entry = Entry::new(&self.device, self.qid)?;
-        let (qid, owner, nudger) = (self.qid, service.clone(), self.nudger.clone());
+        let (qid, owner, kicker) = (self.qid, service.clone(), self.kicker.clone());
         entry.start(service, starting, move |registered| match registered {
             Ok(()) => {
-                if let Err(error) = nudger.nudge(qid) {
+                if let Err(error) = kicker.kick(qid) {
                     owner.fail(format_args!("no process looks after queue {qid}: {error}"));
                 }
             }
@@ -113,7 +113,7 @@ impl SpawnWorker for SpawnQueueWorker {
     }
 }
 
-/// Says whether one of the first threads of a queue is registered.
+/// Reports the registration of one of a queue's first threads.
 pub(crate) type Report = Sender<(u16, io::Result<()>)>;
 
 struct Server {
@@ -123,7 +123,6 @@ struct Server {
 
 impl Server {
     fn serve(&mut self, mut first: Option<Frame>) -> io::Result<()> {
-        let service = self.worker.service.clone();
         loop {
             let mut frame = match first
                 .take()
@@ -140,18 +139,12 @@ impl Server {
                 }
             };
             self.worker.begin();
-            let outcome = match frame.accept_split() {
-                Ok(()) => service.handler.serve(&mut frame, &mut self.worker),
-                Err(error) => {
-                    let opcode = frame.header().opcode;
-                    service
-                        .handler
-                        .malformed(opcode, error, &self.worker.counters)
-                }
-            };
+            let accepted = frame.accept_split();
+            let outcome = self.worker.serve(&mut frame, accepted);
             let result = match outcome {
                 Outcome::Reply(result) => result,
-                // Nothing comes here that wants no answer; should it, the frame goes back even so.
+                // No request without an answer arrives here; if one did, the frame would be
+                // committed even so.
                 Outcome::Silent => Err(Errno::EIO),
             };
             let commit_id = frame.ring_reply(result);

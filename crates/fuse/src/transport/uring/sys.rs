@@ -20,7 +20,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 /// Submissions under way: one, and room for the kernel's rounding.
 const ENTRIES: u32 = 2;
-/// How long to wait before the kernel is asked again that had no memory.
+/// Pause before a call is repeated that the kernel had no memory for.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The fuse device in the ring's table of files.
 const DEVICE: types::Fixed = types::Fixed(0);
@@ -37,8 +37,8 @@ struct Iovecs {
     payload_len: u64,
 }
 
-/// The ring of one entry. Its frame is either with the kernel (then it lies in here, and nobody
-/// can reach it) or with the thread that serves its request.
+/// The ring of one entry. While the kernel has its frame, the frame is in `armed`, where nothing
+/// can reach it; else the serving thread has it.
 pub(super) struct Ring {
     ring: IoUring<Entry128>,
     /// The frame that the kernel may write to at any time.
@@ -57,7 +57,8 @@ pub(super) enum Event {
 impl Ring {
     /// A ring for requests of processor `qid` through `device`.
     pub(super) fn new(device: &OwnedFd, qid: u16) -> io::Result<Self> {
-        // A copy of this process that had the ring mapped would keep the connection when this process is gone.
+        // A copy of this process with the ring mapped would keep the connection after the end of
+        // this process.
         let ring = IoUring::<Entry128>::builder().dontfork().build(ENTRIES)?;
         ring.submitter().register_files(&[device.as_raw_fd()])?;
         Ok(Self {
@@ -111,8 +112,8 @@ impl Ring {
         debug_assert!(self.armed.is_none(), "a ring holds one frame");
         self.armed = Some(frame);
         loop {
-            // SAFETY: what the entry points to is the frame in `armed`, whose memory stays mapped
-            // until its completion has been taken (see `next` and `drop`).
+            // SAFETY: the entry points to the frame in `armed`, which stays mapped until its
+            // completion has been taken (see `next` and `drop`).
             let pushed = unsafe { self.ring.submission().push(entry) };
             if pushed.is_ok() {
                 return Ok(());
@@ -129,8 +130,8 @@ impl Ring {
         retried(|| self.ring.submit())
     }
 
-    /// Waits for an event, if there is none yet. Apart from `submit`: one call for both is
-    /// slower, because the submission wakes the caller, who wants this processor.
+    /// Waits for an event, if there is none yet. It is separate from `submit`: one call for both is
+    /// slower, because the submission wakes the caller, which needs this processor.
     pub(super) fn wait(&mut self) -> io::Result<()> {
         if !self.ring.completion().is_empty() {
             return Ok(());
@@ -141,7 +142,7 @@ impl Ring {
     /// The next event, if there is one.
     pub(super) fn next(&mut self) -> Option<Event> {
         let completion = self.ring.completion().next()?;
-        // The kernel has completed the frame's command, and touches it no more.
+        // The kernel has completed the frame's command, and does not access it any more.
         let frame = self.armed.take()?;
         Some(match completion.result() {
             0.. => Event::Request(frame),
@@ -152,8 +153,8 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel takes its time to cancel what is armed and might still write to the frame:
-        // better to lose its addresses than to have it write to somebody else's.
+        // The kernel cancels an armed command later and may still write to the frame. So the frame
+        // is leaked: its addresses must not be reused.
         if let Some(frame) = self.armed.take() {
             mem::forget(frame);
         }

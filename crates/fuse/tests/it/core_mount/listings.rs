@@ -53,8 +53,8 @@ fn all(dir: &Path) -> Vec<Entry> {
     entries(open(dir), 0, usize::MAX)
 }
 
-/// What each position shows: the names of `now` whose positions are greater, and no others but
-/// those that are newer than all of `positions`.
+/// Each position shows the names of `now` with a greater position, and besides only names that are
+/// newer than all of `positions`.
 fn assert_current(dir: &Path, positions: &[Entry], now: &[Entry]) {
     let newest = positions.iter().map(|(_, _, at)| *at).max().unwrap();
     let newest = newest.max(now.iter().map(|(_, _, at)| *at).max().unwrap());
@@ -139,8 +139,8 @@ fn a_position_from_before_a_change_shows_what_is_there_now() {
             change(dir);
             let now = listed_by_library(core, b"d");
             assert_ne!(now, positions, "change {n}");
-            // A listing ends with the names that were there when one began at the start: they may be
-            // one listing, where the kernel opens directories by itself.
+            // A listing ends with the names that were there when one began at the start: they may
+            // be one listing, where the kernel opens directories by itself.
             let (_, _, last) = positions[positions.len() - 1];
             let old = now.iter().filter(|(_, _, at)| *at <= last).cloned();
             assert_current(&d, &positions, &old.collect::<Vec<Entry>>());

@@ -64,7 +64,8 @@ assert os.stat(path).st_mtime == 1000, os.stat(path)
     });
 }
 
-/// Each waits for a write of the kernel's, which needs a thread as well, and all come by one processor's queue.
+/// Each waits for a write of the kernel's, which needs a thread as well, and all come by one
+/// processor's queue.
 #[test]
 fn times_are_set_after_stores_by_more_processes_than_there_are_threads() {
     on_each_transport_with(&|config| config.threads_max = 1, |_, _, dir| {

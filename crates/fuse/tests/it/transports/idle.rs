@@ -1,5 +1,4 @@
-//! What a session does while nobody asks for anything: nothing. In a process of its own, which counts
-//! what all its threads do.
+//! An idle session does nothing. In a process of its own, which counts what all its threads do.
 
 use super::toy::on_each_transport;
 use holdfast_testkit::alone::alone;

@@ -1,8 +1,8 @@
 //! A daemon that is killed while one of its own threads waits for its mount.
 //!
-//! The kernel waits for the answer to a request that a daemon has taken, whatever signal comes. If the caller is a thread
-//! that shares the daemon's memory or descriptors, the connection stays, and there will be neither an answer nor an end: the
-//! process cannot go, and hangs every caller of the mount.
+//! The kernel waits for the answer to a request that a daemon has taken, regardless of signals. If
+//! the caller is a thread that shares the daemon's memory or descriptors, the connection stays, and
+//! no answer comes. The process then cannot end, and every caller of the mount hangs.
 
 use super::{eventually, read_directly, toy::Toy};
 use crate::support::config;
@@ -20,7 +20,8 @@ const DIR: &str = "HOLDFAST_TEST_KILLED";
 /// Where the child says that a thread of its own waits, past the mount.
 const NOTE: &str = "HOLDFAST_TEST_KILLED_NOTE";
 
-/// The child: serves, and does not answer when asked for its space, as its own threads do when a queue grows.
+/// The child: serves, and does not answer when asked for its space, as its own threads do when a
+/// queue grows.
 #[test]
 fn child() {
     let (Ok(dir), Ok(note)) = (env::var(DIR), env::var(NOTE)) else {
@@ -38,7 +39,8 @@ fn child() {
     thread::sleep(Duration::from_secs(300));
 }
 
-/// A daemon in a process of its own. Cuts its connection when dropped, so that a test that fails leaves nothing that hangs.
+/// A daemon in a process of its own. Cuts its connection when dropped, so that a test that fails
+/// leaves nothing that hangs.
 struct Daemon(Child, tempfile::TempDir);
 
 impl Drop for Daemon {

@@ -1,4 +1,4 @@
-//! A daemon that gets no further thread: it serves with those it has, and hangs nobody.
+//! A daemon that cannot start another thread: it serves with those it has, and no caller hangs.
 //!
 //! The limit of memory is the process's, so each test is a process of its own: the test starts
 //! itself, and the child mounts, takes the limit and reports.
@@ -69,8 +69,8 @@ fn child() {
     assert_eq!(session.failure(), None);
 }
 
-/// Has every other thread come to where it waits? One that is only starting maps memory for its signal stack, and
-/// the standard library ends the process if it gets none.
+/// Has every other thread come to where it waits? One that is only starting maps memory for its
+/// signal stack, and the standard library ends the process if it gets none.
 fn all_others_sleep() -> bool {
     let own = rustix::thread::gettid().as_raw_nonzero().to_string();
     let sleeps = || {

@@ -1,10 +1,10 @@
 //! A small file system in memory.
 
 use holdfast_fuse::{
-    Context, FoundLock, Interrupt, Opened, Operations, Session, TransportChoice,
+    Answer, Cancel, Context, Opened, Operations, Session, TransportChoice,
     wire::{
-        CreateRequest, DirPlusSink, DirSink, LockRequest, LockType, OpenReply, OpenRequest,
-        ReadRequest, ReleaseRequest, Request, SetAttrRequest, WriteRequest,
+        CreateRequest, DirSink, LockRequest, LockType, OpenReply, OpenRequest, ReadRequest,
+        Request, SetAttrRequest, WriteRequest,
     },
 };
 use holdfast_types::{Attr, Errno, FileType, Ino, Result, SetTime, StatFs, Time};
@@ -19,10 +19,9 @@ use std::{
     time::Duration,
 };
 
-/// One directory, files with content, one lock per file. Some names are special: `panic` panics
-/// when looked up, files whose name begins with `held` or `slow` are not read before
-/// [`Toy::let_go`] (`slow` ones say before that they last), and those whose name begins with `late`
-/// take their time to be made.
+/// One directory, files with content, one lock per file. Some names are special. A lookup of
+/// `panic` panics. Reads of `held*` and `slow*` wait for [`Toy::let_go`]; `slow*` announces that it
+/// takes long. Creating `late*` takes a while.
 pub(crate) struct Toy {
     state: Mutex<State>,
     changed: Condvar,
@@ -39,7 +38,7 @@ pub(crate) struct Toy {
 
 type Act = Box<dyn FnOnce(&Toy) + Send>;
 
-/// How long making a file takes whose name begins with `late`.
+/// How long creating a file `late*` takes.
 const LATE: Duration = Duration::from_millis(300);
 
 struct State {
@@ -51,7 +50,6 @@ struct State {
 struct File {
     attr: Attr,
     data: Vec<u8>,
-    xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     references: i64,
     lock_owner: Option<u64>,
     held: bool,
@@ -83,7 +81,6 @@ impl Toy {
         let root = File {
             attr: root,
             data: vec![],
-            xattrs: BTreeMap::new(),
             references: 1,
             lock_owner: None,
             held: false,
@@ -194,7 +191,6 @@ impl State {
         let file = File {
             attr,
             data: vec![],
-            xattrs: BTreeMap::new(),
             references: 0,
             lock_owner: None,
             held: name.starts_with(b"held") || name.starts_with(b"slow"),
@@ -216,7 +212,133 @@ impl State {
     }
 }
 
+impl Toy {
+    fn lookup(&self, name: &[u8]) -> Result<Attr> {
+        assert!(name != b"panic", "as the test wants");
+        let mut state = self.state.lock().unwrap();
+        let ino = *state.names.get(name).ok_or(Errno::ENOENT)?;
+        let file = state.file(ino)?;
+        file.references += 1;
+        let attr = file.attr;
+        drop(state);
+        let act = self.meanwhile.lock().unwrap().take();
+        if let Some(act) = act {
+            act(self);
+        }
+        Ok(attr)
+    }
+
+    fn getattr(&self, ino: Ino) -> Result<Attr> {
+        self.state.lock().unwrap().file(ino).map(|file| file.attr)
+    }
+
+    fn setattr(&self, ino: Ino, request: &SetAttrRequest) -> Result<Attr> {
+        let mut state = self.state.lock().unwrap();
+        let file = state.file(ino)?;
+        if let Some(size) = request.set.size {
+            file.data.resize(size as usize, 0);
+            file.attr.size = size;
+        }
+        file.attr.perm = request.set.perm.unwrap_or(file.attr.perm);
+        if let Some(SetTime::At(time)) = request.set.mtime {
+            file.attr.mtime = time;
+        }
+        Ok(file.attr)
+    }
+
+    fn create(&self, cx: &Context<'_>, request: &CreateRequest<'_>) -> Result<Answer> {
+        if request.name.starts_with(b"late") {
+            self.making.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(LATE);
+            self.making.fetch_sub(1, Ordering::SeqCst);
+        }
+        let mut state = self.state.lock().unwrap();
+        let like = Attr {
+            uid: cx.uid,
+            gid: cx.gid,
+            ..attr(Ino(0), FileType::Regular, 0)
+        };
+        let made = state.make(request.name, request.mode & !u32::from(cx.umask), like);
+        state.file(made.ino)?.references += 1;
+        let opened = Opened {
+            fh: made.ino.0,
+            flags: OpenReply::KEEP_CACHE,
+            backing: None,
+        };
+        Ok(Answer::Created(made, opened))
+    }
+
+    fn open(ino: Ino, request: OpenRequest) -> Opened {
+        let direct = request.flags & libc::O_DIRECT != 0;
+        let flags = if direct {
+            OpenReply::DIRECT_IO
+        } else {
+            OpenReply::KEEP_CACHE
+        };
+        Opened {
+            fh: ino.0,
+            flags,
+            backing: None,
+        }
+    }
+
+    fn write(&self, ino: Ino, request: &WriteRequest<'_>) -> Result<usize> {
+        let mut state = self.state.lock().unwrap();
+        let file = state.file(ino)?;
+        let end = request.offset as usize + request.data.len();
+        if file.data.len() < end {
+            file.data.resize(end, 0);
+        }
+        file.data[request.offset as usize..end].copy_from_slice(request.data);
+        file.attr.size = file.data.len() as u64;
+        Ok(request.data.len())
+    }
+
+    fn flush(&self, ino: Ino, lock_owner: u64) -> Result<Answer> {
+        let mut state = self.state.lock().unwrap();
+        let file = state.file(ino)?;
+        if file.lock_owner == Some(lock_owner) {
+            file.lock_owner = None;
+            self.changed.notify_all();
+        }
+        Ok(Answer::Done)
+    }
+
+    fn statfs(&self) -> StatFs {
+        self.asked_for_space.fetch_add(1, Ordering::SeqCst);
+        if self.holds_space.load(Ordering::SeqCst) {
+            self.hold();
+        }
+        StatFs {
+            block_size: 4096,
+            blocks: 1000,
+            blocks_free: 500,
+            blocks_available: 400,
+            files: 100,
+            files_free: 50,
+            name_max: 255,
+        }
+    }
+}
+
 impl Operations for Toy {
+    fn answer(&self, cx: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        match request {
+            Request::Lookup { name } => self.lookup(name).map(Answer::Entry),
+            Request::GetAttr => self.getattr(ino).map(Answer::Attr),
+            Request::StatX => self.getattr(ino).map(Answer::StatX),
+            Request::SetAttr(set) => self.setattr(ino, &set).map(Answer::Attr),
+            Request::Create(create) => self.create(cx, &create),
+            Request::Open(open) => Ok(Answer::Opened(Self::open(ino, open))),
+            Request::OpenDir(_) => Ok(Answer::Opened(Opened::default())),
+            Request::Release(_) => Ok(Answer::Done),
+            Request::Write(write) => self.write(ino, &write).map(Answer::Written),
+            Request::Flush { lock_owner, .. } => self.flush(ino, lock_owner),
+            Request::StatFs => Ok(Answer::StatFs(self.statfs())),
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+
     /// Refuses nothing: that is the session's part.
     fn revoke(&self, _: Option<&Context<'_>>) -> Result<()> {
         Ok(())
@@ -246,125 +368,13 @@ impl Operations for Toy {
                 .is_some_and(|file| file.slow)
     }
 
-    fn lookup(&self, _: &Context<'_>, _: Ino, name: &[u8]) -> Result<Attr> {
-        assert!(name != b"panic", "as the test wants");
-        let mut state = self.state.lock().unwrap();
-        let ino = *state.names.get(name).ok_or(Errno::ENOENT)?;
-        let file = state.file(ino)?;
-        file.references += 1;
-        let attr = file.attr;
-        drop(state);
-        let act = self.meanwhile.lock().unwrap().take();
-        if let Some(act) = act {
-            act(self);
-        }
-        Ok(attr)
-    }
-
     fn forget(&self, ino: Ino, count: u64) {
         if let Ok(file) = self.state.lock().unwrap().file(ino) {
             file.references -= count as i64;
         }
     }
 
-    fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
-        self.state.lock().unwrap().file(ino).map(|file| file.attr)
-    }
-
-    fn setattr(&self, _: &Context<'_>, ino: Ino, request: &SetAttrRequest) -> Result<Attr> {
-        let mut state = self.state.lock().unwrap();
-        let file = state.file(ino)?;
-        if let Some(size) = request.set.size {
-            file.data.resize(size as usize, 0);
-            file.attr.size = size;
-        }
-        file.attr.perm = request.set.perm.unwrap_or(file.attr.perm);
-        if let Some(SetTime::At(time)) = request.set.mtime {
-            file.attr.mtime = time;
-        }
-        Ok(file.attr)
-    }
-
-    fn symlink(&self, _: &Context<'_>, _: Ino, name: &[u8], target: &[u8]) -> Result<Attr> {
-        let mut state = self.state.lock().unwrap();
-        let made = state.make(
-            name,
-            libc::S_IFLNK | 0o777,
-            attr(Ino(0), FileType::Symlink, 0),
-        );
-        let file = state.file(made.ino)?;
-        file.data = target.to_vec();
-        file.references += 1;
-        Ok(made)
-    }
-
-    fn readlink(&self, _: &Context<'_>, ino: Ino, out: &mut [u8]) -> Result<usize> {
-        let mut state = self.state.lock().unwrap();
-        let target = &state.file(ino)?.data;
-        out[..target.len()].copy_from_slice(target);
-        Ok(target.len())
-    }
-
-    fn create(
-        &self,
-        cx: &Context<'_>,
-        _: Ino,
-        request: &CreateRequest<'_>,
-    ) -> Result<(Attr, Opened)> {
-        if request.name.starts_with(b"late") {
-            self.making.fetch_add(1, Ordering::SeqCst);
-            thread::sleep(LATE);
-            self.making.fetch_sub(1, Ordering::SeqCst);
-        }
-        let mut state = self.state.lock().unwrap();
-        let like = Attr {
-            uid: cx.uid,
-            gid: cx.gid,
-            ..attr(Ino(0), FileType::Regular, 0)
-        };
-        let made = state.make(request.name, request.mode & !u32::from(cx.umask), like);
-        state.file(made.ino)?.references += 1;
-        Ok((
-            made,
-            Opened {
-                fh: made.ino.0,
-                flags: OpenReply::KEEP_CACHE,
-                backing: None,
-            },
-        ))
-    }
-
-    fn open(&self, _: &Context<'_>, ino: Ino, request: &OpenRequest) -> Result<Opened> {
-        let direct = request.flags & libc::O_DIRECT != 0;
-        let flags = if direct {
-            OpenReply::DIRECT_IO
-        } else {
-            OpenReply::KEEP_CACHE
-        };
-        Ok(Opened {
-            fh: ino.0,
-            flags,
-            backing: None,
-        })
-    }
-
-    fn unlink(&self, _: &Context<'_>, _: Ino, name: &[u8]) -> Result<()> {
-        self.state
-            .lock()
-            .unwrap()
-            .names
-            .remove(name)
-            .map(drop)
-            .ok_or(Errno::ENOENT)
-    }
-
-    fn read(
-        &self,
-        _: &Context<'_>,
-        ino: Ino,
-        request: &ReadRequest,
-        out: &mut [u8],
-    ) -> Result<usize> {
+    fn read(&self, ino: Ino, request: &ReadRequest, out: &mut [u8]) -> Result<usize> {
         let held = self.state.lock().unwrap().file(ino)?.held;
         if held {
             self.hold();
@@ -377,36 +387,6 @@ impl Operations for Toy {
         Ok(len)
     }
 
-    fn write(&self, _: &Context<'_>, ino: Ino, request: &WriteRequest<'_>) -> Result<usize> {
-        let mut state = self.state.lock().unwrap();
-        let file = state.file(ino)?;
-        let end = request.offset as usize + request.data.len();
-        if file.data.len() < end {
-            file.data.resize(end, 0);
-        }
-        file.data[request.offset as usize..end].copy_from_slice(request.data);
-        file.attr.size = file.data.len() as u64;
-        Ok(request.data.len())
-    }
-
-    fn flush(&self, _: &Context<'_>, ino: Ino, _: u64, lock_owner: u64) -> Result<()> {
-        let mut state = self.state.lock().unwrap();
-        let file = state.file(ino)?;
-        if file.lock_owner == Some(lock_owner) {
-            file.lock_owner = None;
-            self.changed.notify_all();
-        }
-        Ok(())
-    }
-
-    fn opendir(&self, _: &Context<'_>, _: Ino, _: &OpenRequest) -> Result<Opened> {
-        Ok(Opened::default())
-    }
-
-    fn releasedir(&self, _: &Context<'_>, _: Ino, _: &ReleaseRequest) -> Result<()> {
-        Ok(())
-    }
-
     fn readdir(
         &self,
         _: &Context<'_>,
@@ -414,28 +394,13 @@ impl Operations for Toy {
         request: &ReadRequest,
         sink: &mut DirSink<'_>,
     ) -> Result<()> {
-        let state = self.state.lock().unwrap();
-        let full = |(cookie, name, attr): (u64, &[u8], &Attr)| {
-            !sink.push(name, attr.ino, attr.kind, cookie)
-        };
-        let _ = state.list(request.offset).any(full);
-        Ok(())
-    }
-
-    fn readdirplus(
-        &self,
-        _: &Context<'_>,
-        _: Ino,
-        request: &ReadRequest,
-        sink: &mut DirPlusSink<'_>,
-    ) -> Result<()> {
         let mut state = self.state.lock().unwrap();
         let mut taken = vec![];
         for (cookie, name, attr) in state.list(request.offset) {
-            if !sink.push(name, attr, cookie) {
+            if !sink.push_plus(name, attr, cookie, false) {
                 break;
             }
-            if !name.starts_with(b".") {
+            if sink.takes_attributes() && !name.starts_with(b".") {
                 taken.push(attr.ino);
             }
         }
@@ -445,65 +410,7 @@ impl Operations for Toy {
         Ok(())
     }
 
-    fn statfs(&self, _: &Context<'_>, _: Ino) -> Result<StatFs> {
-        self.asked_for_space.fetch_add(1, Ordering::SeqCst);
-        if self.holds_space.load(Ordering::SeqCst) {
-            self.hold();
-        }
-        Ok(StatFs {
-            block_size: 4096,
-            blocks: 1000,
-            blocks_free: 500,
-            blocks_available: 400,
-            files: 100,
-            files_free: 50,
-            name_max: 255,
-        })
-    }
-
-    fn setxattr(
-        &self,
-        _: &Context<'_>,
-        ino: Ino,
-        name: &[u8],
-        value: &[u8],
-        _: u32,
-        _: bool,
-    ) -> Result<()> {
-        let mut state = self.state.lock().unwrap();
-        state
-            .file(ino)?
-            .xattrs
-            .insert(name.to_vec(), value.to_vec());
-        Ok(())
-    }
-
-    fn getxattr(&self, _: &Context<'_>, ino: Ino, name: &[u8], out: &mut [u8]) -> Result<usize> {
-        let mut state = self.state.lock().unwrap();
-        let value = state.file(ino)?.xattrs.get(name).ok_or(Errno::ENODATA)?;
-        if let Some(out) = out.get_mut(..value.len()) {
-            out.copy_from_slice(value);
-        }
-        Ok(value.len())
-    }
-
-    fn getlk(&self, _: &Context<'_>, _: Ino, lock: &LockRequest) -> Result<FoundLock> {
-        let (start, end) = (lock.start, lock.end);
-        Ok(FoundLock {
-            start,
-            end,
-            kind: LockType::Unlock,
-            pid: 0,
-        })
-    }
-
-    fn setlk(
-        &self,
-        _: &Context<'_>,
-        ino: Ino,
-        lock: &LockRequest,
-        wait: Option<&Interrupt>,
-    ) -> Result<()> {
+    fn setlk(&self, ino: Ino, lock: &LockRequest, wait: Option<&Cancel>) -> Result<()> {
         let mut state = self.state.lock().unwrap();
         loop {
             let file = state.file(ino)?;
@@ -519,8 +426,8 @@ impl Operations for Toy {
                 file.lock_owner = Some(lock.owner);
                 return Ok(());
             }
-            let interrupt = wait.ok_or(Errno::EAGAIN)?;
-            if interrupt.fired() {
+            let cancel = wait.ok_or(Errno::EAGAIN)?;
+            if cancel.is_cancelled() {
                 return Err(Errno::EINTR);
             }
             state = self

@@ -1,5 +1,5 @@
-//! The same small scripts on the host's file system through `std::fs`, and on ours: every answer,
-//! every error and the trees left behind must agree.
+//! The same small scripts on the host's file system through `std::fs`, and on Holdfast: every
+//! answer, every error and the resulting trees must agree.
 
 mod attributes;
 mod names;
@@ -12,10 +12,10 @@ use std::io::{self, ErrorKind};
 
 use subject::{Host, Subject};
 
-/// What was asked, and the answer in words; of an error its kind and its number.
+/// A call, and its answer as text; for an error its kind and number.
 type Answer = (String, Result<String, (ErrorKind, Option<i32>)>);
 
-/// Everything that a script was answered.
+/// All answers of a script.
 #[derive(Default)]
 pub(crate) struct Log(Vec<Answer>);
 
@@ -30,7 +30,7 @@ impl Log {
         answer.ok()
     }
 
-    /// Notes whether something worked that has nothing to show.
+    /// Notes the success of a call without a value.
     fn note_file<F>(&mut self, what: impl Into<String>, answer: io::Result<F>) -> Option<F> {
         let (file, answer) = match answer {
             Ok(file) => (Some(file), Ok(())),
@@ -46,7 +46,7 @@ trait Script {
     fn run<S: Subject>(&self, fs: &S, log: &mut Log);
 }
 
-/// Notes all names below a directory, with what they are and hold.
+/// Notes all names below a directory, with type and content.
 fn note_tree<S: Subject>(fs: &S, path: &str, log: &mut Log) {
     for (name, _) in log
         .note(format!("list {path}"), fs.list(path))
@@ -77,7 +77,7 @@ fn compare(script: &impl Script) {
     for (step, (theirs, ours)) in theirs.0.iter().zip(&ours.0).enumerate() {
         assert_eq!(theirs.0, ours.0, "both take step {step}");
         let agree = match (&theirs.1, &ours.1) {
-            // An error that the standard library found by itself has no number.
+            // An error made by the standard library itself has no number.
             (Err((kind, None)), Err((other, _))) => kind == other,
             (theirs, ours) => theirs == ours,
         };

@@ -1,49 +1,38 @@
 use std::io::{Read, Seek, SeekFrom, Write};
 
+use holdfast_testkit::rng::Rng;
+
 use super::subject::{How, Subject};
 use super::{Log, Script, compare};
 
-/// Random steps on few names, so that they meet.
+/// Random steps on few names, so that they conflict.
 struct Random {
     seed: u64,
     steps: u32,
 }
 
-/// Deals numbers from a seed (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % sides
+/// No `..`: through a link to `.`, it would leave the directory on the host.
+fn path(dice: &mut Rng) -> String {
+    let mut path = String::from("a");
+    for _ in 0..=dice.below(3) {
+        path.push('/');
+        path.push_str(dice.pick::<&str>(&["a", "b", "c", "a", "b", "c", "."]));
     }
-
-    /// No `..`: through a link to `.`, the host's would lead out of its directory.
-    fn path(&mut self) -> String {
-        let mut path = String::from("a");
-        for _ in 0..=self.roll(3) {
-            path.push('/');
-            path.push_str(["a", "b", "c", "a", "b", "c", "."][self.roll(7) as usize]);
-        }
-        if self.roll(8) == 0 && !path.ends_with('.') {
-            path.push('/');
-        }
-        path
+    if dice.one_in(8) && !path.ends_with('.') {
+        path.push('/');
     }
+    path
 }
 
 impl Script for Random {
     fn run<S: Subject>(&self, fs: &S, log: &mut Log) {
-        let mut dice = Dice(self.seed);
+        let mut dice = Rng::new(self.seed);
         let mut file = None;
         log.note("mkdir a", fs.create_dir("a"));
         for step in 0..self.steps {
-            let (path, other) = (dice.path(), dice.path());
+            let (path, other) = (path(&mut dice), path(&mut dice));
             let what = |call: &str| format!("{step}: {call} {path} {other}");
-            match dice.roll(19) {
+            match dice.below(19) {
                 0 | 1 => drop(log.note(what("mkdir"), fs.create_dir(&path))),
                 2 => drop(log.note(what("mkdir all"), fs.create_dir_all(&path))),
                 3 => drop(log.note(what("rmdir"), fs.remove_dir(&path))),
@@ -57,7 +46,7 @@ impl Script for Random {
                 12 => drop(log.note(what("stat"), fs.stat(&path))),
                 13 => drop(log.note(what("list"), fs.list(&path))),
                 14 => drop(log.note(what("canonicalize"), fs.canonicalize(&path))),
-                15 if dice.roll(8) == 0 => {
+                15 if dice.one_in(8) => {
                     // The standard library empties what `.` and a link with a slash lead to,
                     // and then fails; ours fails first.
                     let path = path.trim_end_matches(['/', '.']);
@@ -65,12 +54,12 @@ impl Script for Random {
                 }
                 15 => drop(log.note(what("lstat"), fs.lstat(&path))),
                 16 => {
-                    let how = ["r", "rw", "rwc", "rac", "rwn", "rwct"][dice.roll(6) as usize];
+                    let how = dice.pick(&["r", "rw", "rwc", "rac", "rwn", "rwct"]);
                     file = log.note_file(what(how), fs.open(&path, How(how, 0)));
                 }
                 _ => {
                     let Some(file) = &mut file else { continue };
-                    let offset = dice.roll(10_000);
+                    let offset = dice.below(10_000);
                     log.note(what("seek"), file.seek(SeekFrom::Start(offset)));
                     log.note(what("write file"), file.write(other.as_bytes()));
                     log.note(what("rewind"), file.rewind());

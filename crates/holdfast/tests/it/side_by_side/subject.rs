@@ -12,8 +12,8 @@ use tempfile::TempDir;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How(pub(crate) &'static str, pub(crate) i32);
 
-/// What both can tell of an inode; sizes and link counts of directories are left out, for file
-/// systems differ there.
+/// The attributes that both have; without sizes and link counts of directories, in which file
+/// systems differ.
 pub(crate) type Look = (u32, Option<u64>, Option<u64>, u32, u32);
 
 /// A file system that scripts run on. Paths are relative to its root.
@@ -47,7 +47,7 @@ pub(crate) trait Subject {
     /// Names with their modes, sorted.
     fn list(&self, path: &str) -> io::Result<Vec<(PathBuf, u32)>>;
     fn chmod(&self, path: &str, mode: u32) -> io::Result<()>;
-    /// Sets both times, in seconds; tells them as they are then.
+    /// Sets both times, in seconds; returns the new ones.
     fn touch(&self, file: &Self::File, at: i64, mt: i64) -> io::Result<(SystemTime, SystemTime)>;
 }
 
@@ -83,6 +83,80 @@ macro_rules! options {
     }};
 }
 
+/// The calls that are written alike for both: those on open files, and those that only pass their
+/// paths on, to a function `call!(self, NAME, PATH…)`.
+macro_rules! alike {
+    ($home:ident $(:: $more:ident)*, $call:ident) => {
+        alike!(@paths $call, create_dir -> (), create_dir_all -> (), remove_dir -> (),
+            remove_dir_all -> (), remove_file -> (), read_link -> PathBuf, read -> Vec<u8>,
+            read_to_string -> String);
+        alike!(@pairs $call, rename -> (), copy -> u64, hard_link -> ());
+        fn read_at(&self, file: &Self::File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            file.read_at(buf, offset)
+        }
+        fn write_at(&self, file: &Self::File, buf: &[u8], offset: u64) -> io::Result<usize> {
+            file.write_at(buf, offset)
+        }
+        fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()> {
+            file.set_len(len)
+        }
+        fn fchmod(&self, file: &Self::File, mode: u32) -> io::Result<()> {
+            file.set_permissions($home$(::$more)*::Permissions::from_mode(mode))
+        }
+        fn try_clone(&self, file: &Self::File) -> io::Result<Self::File> {
+            file.try_clone()
+        }
+        fn fstat(&self, file: &Self::File) -> io::Result<Look> {
+            Ok(look!(file.metadata()?))
+        }
+        fn list(&self, path: &str) -> io::Result<Vec<(PathBuf, u32)>> {
+            let entries = $call!(self, read_dir, path)?.map(|entry| {
+                let entry = entry?;
+                Ok((entry.file_name().into(), entry.metadata()?.mode()))
+            });
+            let mut entries = entries.collect::<io::Result<Vec<_>>>()?;
+            entries.sort();
+            Ok(entries)
+        }
+        fn touch(
+            &self,
+            file: &Self::File,
+            at: i64,
+            mt: i64,
+        ) -> io::Result<(SystemTime, SystemTime)> {
+            let times = $home$(::$more)*::FileTimes::new();
+            let times = times.set_accessed(after_1970(at));
+            file.set_times(times.set_modified(after_1970(mt)))?;
+            let metadata = file.metadata()?;
+            Ok((metadata.accessed()?, metadata.modified()?))
+        }
+    };
+    (@paths $call:ident, $($name:ident -> $out:ty),*) => {
+        $(fn $name(&self, path: &str) -> io::Result<$out> {
+            $call!(self, $name, path)
+        })*
+    };
+    (@pairs $call:ident, $($name:ident -> $out:ty),*) => {
+        $(fn $name(&self, from: &str, to: &str) -> io::Result<$out> {
+            $call!(self, $name, from, to)
+        })*
+    };
+}
+
+/// A function of the standard library.
+macro_rules! of_host {
+    ($self:ident, $name:ident, $($path:ident),*) => {
+        std::fs::$name($($self.at($path)),*)
+    };
+}
+
+/// `**self` is the root directory: the methods of the trait hide those of it.
+macro_rules! of_ours {
+    ($self:ident, $name:ident, $($path:ident),*) => {
+        (**$self).$name($($path),*)
+    };
+}
+
 fn after_1970(secs: i64) -> SystemTime {
     let distance = Duration::from_secs(secs.unsigned_abs());
     if secs < 0 {
@@ -101,14 +175,14 @@ impl Host {
     }
 
     fn at(&self, path: &str) -> PathBuf {
-        // Not joined as a path: an empty one must stay empty, and slashes at its end.
+        // Not joined as a path: an empty path and trailing slashes must stay.
         match path {
             "" => PathBuf::new(),
             path => format!("{}/{path}", self.0.path().display()).into(),
         }
     }
 
-    /// A file system of ours for the same user with the same umask.
+    /// A file system of Holdfast for the same user with the same umask.
     pub(crate) fn twin(&self) -> FileSystem {
         let probe = self.at("probe");
         std::fs::create_dir(&probe).expect("a directory");
@@ -139,68 +213,19 @@ impl Host {
 impl Subject for Host {
     type File = std::fs::File;
 
+    alike!(std::fs, of_host);
+
     fn open(&self, path: &str, how: How) -> io::Result<Self::File> {
         options!(std::fs::OpenOptions::new(), how).open(self.at(path))
     }
-    fn read_at(&self, file: &Self::File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        file.read_at(buf, offset)
-    }
-    fn write_at(&self, file: &Self::File, buf: &[u8], offset: u64) -> io::Result<usize> {
-        file.write_at(buf, offset)
-    }
-    fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()> {
-        file.set_len(len)
-    }
-    fn fchmod(&self, file: &Self::File, mode: u32) -> io::Result<()> {
-        file.set_permissions(std::fs::Permissions::from_mode(mode))
-    }
-    fn try_clone(&self, file: &Self::File) -> io::Result<Self::File> {
-        file.try_clone()
-    }
-    fn fstat(&self, file: &Self::File) -> io::Result<Look> {
-        Ok(look!(file.metadata()?))
-    }
-    fn create_dir(&self, path: &str) -> io::Result<()> {
-        std::fs::create_dir(self.at(path))
-    }
-    fn create_dir_all(&self, path: &str) -> io::Result<()> {
-        std::fs::create_dir_all(self.at(path))
-    }
-    fn remove_dir(&self, path: &str) -> io::Result<()> {
-        std::fs::remove_dir(self.at(path))
-    }
-    fn remove_dir_all(&self, path: &str) -> io::Result<()> {
-        std::fs::remove_dir_all(self.at(path))
-    }
-    fn remove_file(&self, path: &str) -> io::Result<()> {
-        std::fs::remove_file(self.at(path))
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.at(from), self.at(to))
-    }
-    fn copy(&self, from: &str, to: &str) -> io::Result<u64> {
-        std::fs::copy(self.at(from), self.at(to))
-    }
-    fn hard_link(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::hard_link(self.at(from), self.at(to))
-    }
     fn symlink(&self, target: &str, link: &str) -> io::Result<()> {
         std::os::unix::fs::symlink(target, self.at(link))
-    }
-    fn read_link(&self, path: &str) -> io::Result<PathBuf> {
-        std::fs::read_link(self.at(path))
     }
     fn canonicalize(&self, path: &str) -> io::Result<PathBuf> {
         let found = std::fs::canonicalize(self.at(path))?;
         let root = std::fs::canonicalize(self.0.path())?;
         let below = found.strip_prefix(root).map_err(io::Error::other)?;
         Ok(Path::new("/").join(below))
-    }
-    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        std::fs::read(self.at(path))
-    }
-    fn read_to_string(&self, path: &str) -> io::Result<String> {
-        std::fs::read_to_string(self.at(path))
     }
     fn write(&self, path: &str, content: &str) -> io::Result<()> {
         std::fs::write(self.at(path), content)
@@ -214,93 +239,24 @@ impl Subject for Host {
     fn try_exists(&self, path: &str) -> io::Result<bool> {
         std::fs::exists(self.at(path))
     }
-    fn list(&self, path: &str) -> io::Result<Vec<(PathBuf, u32)>> {
-        let entries = std::fs::read_dir(self.at(path))?.map(|entry| {
-            let entry = entry?;
-            Ok((entry.file_name().into(), entry.metadata()?.mode()))
-        });
-        let mut entries = entries.collect::<io::Result<Vec<_>>>()?;
-        entries.sort();
-        Ok(entries)
-    }
     fn chmod(&self, path: &str, mode: u32) -> io::Result<()> {
         std::fs::set_permissions(self.at(path), std::fs::Permissions::from_mode(mode))
     }
-    fn touch(&self, file: &Self::File, at: i64, mt: i64) -> io::Result<(SystemTime, SystemTime)> {
-        let times = std::fs::FileTimes::new();
-        file.set_times(
-            times
-                .set_accessed(after_1970(at))
-                .set_modified(after_1970(mt)),
-        )?;
-        let metadata = file.metadata()?;
-        Ok((metadata.accessed()?, metadata.modified()?))
-    }
 }
 
-/// `**self` is the root directory: the methods of the trait hide those of it.
 impl Subject for FileSystem {
     type File = holdfast::File;
+
+    alike!(holdfast, of_ours);
 
     fn open(&self, path: &str, how: How) -> io::Result<Self::File> {
         self.open_with(path, &options!(holdfast::OpenOptions::new(), how))
     }
-    fn read_at(&self, file: &Self::File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        file.read_at(buf, offset)
-    }
-    fn write_at(&self, file: &Self::File, buf: &[u8], offset: u64) -> io::Result<usize> {
-        file.write_at(buf, offset)
-    }
-    fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()> {
-        file.set_len(len)
-    }
-    fn fchmod(&self, file: &Self::File, mode: u32) -> io::Result<()> {
-        file.set_permissions(holdfast::Permissions::from_mode(mode))
-    }
-    fn try_clone(&self, file: &Self::File) -> io::Result<Self::File> {
-        file.try_clone()
-    }
-    fn fstat(&self, file: &Self::File) -> io::Result<Look> {
-        Ok(look!(file.metadata()?))
-    }
-    fn create_dir(&self, path: &str) -> io::Result<()> {
-        (**self).create_dir(path)
-    }
-    fn create_dir_all(&self, path: &str) -> io::Result<()> {
-        (**self).create_dir_all(path)
-    }
-    fn remove_dir(&self, path: &str) -> io::Result<()> {
-        (**self).remove_dir(path)
-    }
-    fn remove_dir_all(&self, path: &str) -> io::Result<()> {
-        (**self).remove_dir_all(path)
-    }
-    fn remove_file(&self, path: &str) -> io::Result<()> {
-        (**self).remove_file(path)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        (**self).rename(from, to)
-    }
-    fn copy(&self, from: &str, to: &str) -> io::Result<u64> {
-        (**self).copy(from, to)
-    }
-    fn hard_link(&self, from: &str, to: &str) -> io::Result<()> {
-        (**self).hard_link(from, to)
-    }
     fn symlink(&self, target: &str, link: &str) -> io::Result<()> {
         (**self).symlink(target, link)
     }
-    fn read_link(&self, path: &str) -> io::Result<PathBuf> {
-        (**self).read_link(path)
-    }
     fn canonicalize(&self, path: &str) -> io::Result<PathBuf> {
         self.canonicalize(path)
-    }
-    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        (**self).read(path)
-    }
-    fn read_to_string(&self, path: &str) -> io::Result<String> {
-        (**self).read_to_string(path)
     }
     fn write(&self, path: &str, content: &str) -> io::Result<()> {
         (**self).write(path, content)
@@ -314,26 +270,7 @@ impl Subject for FileSystem {
     fn try_exists(&self, path: &str) -> io::Result<bool> {
         (**self).try_exists(path)
     }
-    fn list(&self, path: &str) -> io::Result<Vec<(PathBuf, u32)>> {
-        let entries = self.read_dir(path)?.map(|entry| {
-            let entry = entry?;
-            Ok((entry.file_name().into(), entry.metadata()?.mode()))
-        });
-        let mut entries = entries.collect::<io::Result<Vec<_>>>()?;
-        entries.sort();
-        Ok(entries)
-    }
     fn chmod(&self, path: &str, mode: u32) -> io::Result<()> {
         self.set_permissions(path, holdfast::Permissions::from_mode(mode))
-    }
-    fn touch(&self, file: &Self::File, at: i64, mt: i64) -> io::Result<(SystemTime, SystemTime)> {
-        let times = holdfast::FileTimes::new();
-        file.set_times(
-            times
-                .set_accessed(after_1970(at))
-                .set_modified(after_1970(mt)),
-        )?;
-        let metadata = file.metadata()?;
-        Ok((metadata.accessed()?, metadata.modified()?))
     }
 }

@@ -1,7 +1,7 @@
-//! Uses, ends and burials, step by step.
+//! Uses and ends, step by step.
 
 use super::{Fixture, Tracked};
-use holdfast_sync::{Freeing, Held, Index, Prepared, Ref, epoch};
+use holdfast_sync::{Freeing, Held, Index, Ref, epoch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -15,62 +15,12 @@ fn a_header_takes_24_bytes() {
 }
 
 #[test]
-fn what_is_published_is_found_and_counted() {
-    let keys = [0, 1, 63, 64, 4095, 4096, 1 << 60, u64::MAX - 1];
-    let fixture = Fixture::with(keys);
-    let guard = epoch::pin();
-    for key in keys {
-        let held = fixture.index.peek(key, &guard).expect("published");
-        held.check(key);
-        assert_eq!((held.key(), held.uses(), held.is_live()), (key, 0, true));
-        assert!(fixture.index.peek(key ^ 2, &guard).is_none(), "{key}");
-    }
-    assert_eq!(fixture.index.len(), keys.len() as u64);
-    assert!(fixture.index.get(2).is_none());
-}
-
-#[test]
-fn what_finds_objects_is_counted_in_bytes() {
-    let dense = Fixture::with(0..640);
-    // Ten leaves, and the node above them.
-    assert_eq!(dense.index.node_bytes(), 11 * 512);
-    let scattered = Fixture::with((0..100).map(|number| number * 64));
-    assert!(scattered.index.node_bytes() >= 100 * 512);
-    for key in 0..640 {
-        let found = dense.index.get(key).unwrap();
-        assert!(found.mark_freeing().is_none());
-        dense.index.free(found.release().unwrap());
-    }
-    // Those that were emptied last are looked at once others are.
-    assert!(dense.index.node_bytes() < 11 * 512);
-    scattered.settle(100);
-    dense.settle(0);
-}
-
-#[test]
 fn a_taken_key_gives_the_value_back() {
     let fixture = Fixture::with([7]);
     assert!(fixture.publish(7).is_none());
     assert!(fixture.publish(u64::MAX).is_none());
     assert_eq!(fixture.index.len(), 1);
     fixture.settle(1);
-}
-
-#[test]
-fn the_last_use_of_a_doomed_object_returns_it_and_its_burial_frees_it() {
-    let fixture = Fixture::new();
-    let first = fixture.publish(5).unwrap();
-    let second = first.clone();
-    assert!(Ref::ptr_eq(&first, &second) && first.uses() == 2);
-    assert!(first.mark_freeing().is_none() && second.is_marked_freeing());
-    assert!(first.release().is_none());
-    let freeing = second.release().expect("the last use");
-    assert!(!freeing.is_live() && freeing.try_ref().is_none());
-    freeing.check(5);
-    fixture.index.free(freeing);
-    assert_eq!(fixture.index.len(), 0);
-    fixture.settle(0);
-    assert!(fixture.publish(5).is_some(), "the key is free again");
 }
 
 #[test]
@@ -92,7 +42,7 @@ fn only_the_last_use_is_released_as_the_last() {
 }
 
 #[test]
-fn the_last_use_of_what_is_not_doomed_ends_it_unless_its_end_is_given_up() {
+fn the_last_use_of_what_is_not_marked_ends_it_unless_its_end_is_given_up() {
     let fixture = Fixture::new();
     let held = fixture.publish(5).unwrap();
     let ending = held.release_last().expect("the last use");
@@ -102,89 +52,6 @@ fn the_last_use_of_what_is_not_doomed_ends_it_unless_its_end_is_given_up() {
     fixture
         .index
         .free(held.release_last().expect("the last use"));
-    fixture.settle(0);
-}
-
-#[test]
-fn a_spared_object_stays_when_its_last_use_goes() {
-    let fixture = Fixture::new();
-    let held = fixture.publish(5).unwrap();
-    assert!(held.mark_freeing().is_none());
-    held.unmark_freeing();
-    assert!(held.release().is_none());
-    assert_eq!(fixture.index.get(5).unwrap().uses(), 1);
-}
-
-#[test]
-fn an_unused_object_is_ended_by_the_very_call_that_dooms_it() {
-    let fixture = Fixture::with([5]);
-    let guard = epoch::pin();
-    let held = fixture.index.peek(5, &guard).unwrap();
-    drop(held.mark_freeing().expect("no use is left"));
-    assert!(
-        held.is_live() && held.is_marked_freeing(),
-        "put back, still doomed"
-    );
-    let held = held.try_ref().unwrap();
-    assert!(held.release().is_some());
-}
-
-#[test]
-fn raw_uses_keep_an_object_and_are_given_back_by_number() {
-    let fixture = Fixture::new();
-    let held = fixture.publish(5).unwrap();
-    assert!(held.mark_freeing().is_none());
-    for _ in 0..3 {
-        assert_eq!(held.clone().into_raw(), 5);
-    }
-    assert_eq!((held.uses(), held.into_raw()), (4, 5));
-    let guard = epoch::pin();
-    let held = fixture.index.peek(5, &guard).unwrap();
-    assert_eq!(held.uses(), 4);
-    assert!(fixture.index.begin_evict(held).is_none(), "raw uses count");
-    assert!(held.forget(0).is_none() && held.forget(3).is_none());
-    let freeing = held.forget(u64::MAX).expect("the last one");
-    fixture.index.free(freeing);
-    assert!(held.forget(1).is_none() && held.mark_freeing().is_none());
-    assert!(held.try_ref().is_none() && fixture.index.begin_evict(held).is_none());
-    held.check(5);
-}
-
-#[test]
-fn forgetting_too_much_takes_no_reference_away() {
-    let fixture = Fixture::new();
-    let held = fixture.publish(5).unwrap();
-    held.clone().into_raw();
-    assert!(held.mark_freeing().is_none());
-    assert!(held.forget(u64::MAX).is_none() && held.forget(1).is_none());
-    assert_eq!(held.uses(), 1);
-    assert!(held.release().is_some());
-}
-
-#[test]
-fn only_a_live_object_without_uses_is_evicted_and_only_once() {
-    let fixture = Fixture::with([5]);
-    let guard = epoch::pin();
-    let held = fixture.index.peek(5, &guard).unwrap();
-    let used = held.try_ref().unwrap();
-    assert!(fixture.index.begin_evict(held).is_none(), "in use");
-    drop(used);
-    let freeing = fixture.index.begin_evict(held).unwrap();
-    assert!(fixture.index.begin_evict(held).is_none(), "dying already");
-    assert!(!freeing.is_marked_freeing(), "evicted, not doomed");
-    fixture.index.free(freeing);
-    assert!(fixture.index.begin_evict(held).is_none(), "buried");
-}
-
-#[test]
-fn a_dropped_end_brings_the_object_back_to_life() {
-    let fixture = Fixture::new();
-    let held = fixture.publish(5).unwrap();
-    assert!(held.mark_freeing().is_none());
-    drop(held);
-    let held = fixture.index.get(5).expect("live again");
-    assert!(held.is_marked_freeing() && held.uses() == 1);
-    fixture.index.free(held.release().unwrap());
     fixture.settle(0);
 }
 
@@ -222,7 +89,7 @@ fn references_outlive_their_index_and_the_last_frees() {
 }
 
 #[test]
-fn a_burial_in_another_index_panics_and_revives() {
+fn an_eviction_in_another_index_panics_and_revives() {
     let (here, there) = (Fixture::with([5]), Fixture::with([5]));
     let guard = epoch::pin();
     let held = here.index.peek(5, &guard).unwrap();
@@ -233,8 +100,8 @@ fn a_burial_in_another_index_panics_and_revives() {
     assert_eq!((here.index.len(), there.index.len()), (1, 1));
 }
 
-/// Runs `resolve` on a dying object at key 5 while another thread runs `wait`.
-fn while_dying<R: Send>(
+/// Runs `resolve` on a freeing object at key 5 while another thread runs `wait`.
+fn while_freeing<R: Send>(
     wait: impl FnOnce(&Fixture) -> R + Send,
     resolve: impl FnOnce(&Fixture, Freeing<Tracked>),
 ) -> R {
@@ -252,35 +119,8 @@ fn while_dying<R: Send>(
 }
 
 #[test]
-fn a_lookup_waits_for_a_burial_and_finds_nothing() {
-    let found = while_dying(
-        |fixture| fixture.index.get(5).is_some(),
-        |fixture, freeing| fixture.index.free(freeing),
-    );
-    assert!(!found);
-}
-
-#[test]
-fn a_lookup_waits_for_a_revival_and_finds_the_object() {
-    let found = while_dying(
-        |fixture| fixture.index.get(5).map(|held| held.check(5)).is_some(),
-        |_, freeing| drop(freeing),
-    );
-    assert!(found);
-}
-
-#[test]
-fn a_publisher_waits_for_a_burial_and_takes_the_key() {
-    let published = while_dying(
-        |fixture| fixture.publish(5).is_some(),
-        |fixture, freeing| fixture.index.free(freeing),
-    );
-    assert!(published);
-}
-
-#[test]
 fn a_publisher_waits_for_a_revival_and_is_refused() {
-    let published = while_dying(
+    let published = while_freeing(
         |fixture| fixture.publish(5).is_some(),
         |_, freeing| drop(freeing),
     );
@@ -306,10 +146,10 @@ fn what_was_met_under_a_guard_stays_as_long() {
 }
 
 #[test]
-fn uses_that_threads_take_in_turn_are_counted_and_the_last_one_ends_a_doomed_object() {
+fn uses_that_threads_take_in_turn_are_counted_and_the_last_one_ends_a_marked_object() {
     let fixture = Fixture::with([5]);
     let mut kept = Vec::new();
-    // Enough changes of user for the counts to be spread over the cores.
+    // Enough changes of user for the uses to be counted per core.
     for round in 1..=40 {
         let held = thread::scope(|scope| {
             let taken = scope.spawn(|| {
@@ -341,30 +181,6 @@ fn uses_that_threads_take_in_turn_are_counted_and_the_last_one_ends_a_doomed_obj
 }
 
 #[test]
-fn an_object_that_was_used_by_many_is_evicted_once_nobody_uses_it() {
-    let fixture = Fixture::with([5]);
-    for _ in 0..40 {
-        thread::scope(|scope| {
-            scope.spawn(|| drop(fixture.index.get(5).unwrap()));
-        });
-        drop(fixture.index.get(5).unwrap());
-    }
-    let held = fixture.index.get(5).unwrap();
-    let before = format!("{held:?}");
-    let others = [fixture.index.get(5).unwrap(), held.clone()];
-    assert_eq!(
-        (format!("{held:?}"), held.uses()),
-        (before, 3),
-        "a use is written elsewhere"
-    );
-    drop(others);
-    assert!(!fixture.evict(5), "in use");
-    drop(held);
-    assert!(fixture.evict(5));
-    fixture.settle(0);
-}
-
-#[test]
 fn looks_alone_share_nothing_and_looks_between_uses_do() {
     let index = Index::new();
     drop(index.publish(7, ()).ok().unwrap());
@@ -374,7 +190,7 @@ fn looks_alone_share_nothing_and_looks_between_uses_do() {
             scope.spawn(look).join().unwrap();
         });
     };
-    // Of an object that is shared nobody is sure that it is unused.
+    // No thread can be sure that a shared object is unused.
     let is_shared = || index.peek(7, &epoch::pin()).unwrap().may_be_used();
     for _ in 0..100 {
         look();
@@ -388,35 +204,4 @@ fn looks_alone_share_nothing_and_looks_between_uses_do() {
     assert!(is_shared());
     let evicted = index.begin_evict(index.peek(7, &epoch::pin()).unwrap());
     index.free(evicted.expect("unused all the same"));
-}
-
-#[test]
-fn objects_that_come_together_are_there_and_can_be_used_and_evicted() {
-    let index = Index::<u64>::new();
-    let before = index.publish(70, 7).unwrap();
-    let mut refused = Vec::new();
-    let mut kept = Vec::new();
-    let keys = [1, 2, 3, 69, 70, 71, 5000, 4, u64::MAX, 1];
-    let objects = keys.into_iter().map(|key| (key, Prepared::new(key ^ 1)));
-    index.publish_all(objects, |key, held| match held {
-        None => refused.push(key),
-        Some(held) => {
-            assert_eq!((held.key(), **held, held.uses()), (key, key ^ 1, 0));
-            kept.extend((key == 3).then(|| held.try_ref()).flatten());
-        }
-    });
-    assert_eq!(refused, [70, u64::MAX, 1]);
-    assert_eq!((index.len(), **before), (8, 7));
-    assert_eq!((kept.len(), kept[0].uses()), (1, 1));
-    for key in [1, 2, 3, 69, 70, 71, 5000, 4] {
-        let uses = index.get(key).map(|held| held.uses());
-        assert_eq!(uses, Some(if key == 3 || key == 70 { 2 } else { 1 }));
-    }
-    let freeing = {
-        let guard = epoch::pin();
-        let held = index.peek(69, &guard).unwrap();
-        index.begin_evict(held).unwrap()
-    };
-    index.free(freeing);
-    assert!(index.get(69).is_none());
 }

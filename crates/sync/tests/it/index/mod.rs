@@ -1,4 +1,4 @@
-//! What an index of counted objects promises, one thread at a time and with many.
+//! What an index of counted objects promises, with one thread and with many.
 
 mod life;
 mod model;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A value that tells how many of its kind are left, and is easily recognised once it is dropped.
+/// A value that counts how many of its kind are left, and is recognisable after its drop.
 #[derive(Debug)]
 struct Tracked {
     key: u64,
@@ -80,7 +80,7 @@ impl Fixture {
             .ok()
     }
 
-    /// Ends and buries an object without uses.
+    /// Evicts and frees an object without uses.
     fn evict(&self, key: u64) -> bool {
         let guard = epoch::pin();
         let freeing = self

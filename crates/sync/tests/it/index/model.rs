@@ -38,7 +38,7 @@ fn call() -> impl Strategy<Value = (Call, usize)> {
     (call, 0..KEYS.len())
 }
 
-/// What is known of an object, and what was got of it.
+/// What the model knows of an object, and what was obtained of it.
 #[derive(Default)]
 struct Object {
     refs: Vec<Ref<Tracked>>,
@@ -48,7 +48,7 @@ struct Object {
 }
 
 impl Object {
-    /// Does the next step that takes the last use away end it?
+    /// Does removing the last use end it?
     fn evictions(&self) -> bool {
         self.freeing && self.refs.is_empty() && self.raw == 0
     }
@@ -71,7 +71,7 @@ fn step(fixture: &Fixture, objects: &mut BTreeMap<u64, Object>, call: Call, key:
         return;
     };
     match call {
-        // Those would wait.
+        // Those calls would wait.
         Call::Publish | Call::Get if object.end.is_some() => {}
         Call::Publish => assert!(fixture.publish(key).is_none()),
         Call::Get => object.refs.push(index.get(key).expect("live")),
@@ -101,15 +101,15 @@ fn step(fixture: &Fixture, objects: &mut BTreeMap<u64, Object>, call: Call, key:
     }
 }
 
-/// Those calls for which the object must be found first.
+/// Calls on an object that is found first.
 fn step_under_guard(fixture: &Fixture, object: &mut Object, call: Call, key: u64) {
     let guard = epoch::pin();
     let held = fixture.index.peek(key, &guard).expect("in the index");
-    let dying = object.end.is_some();
+    let freeing = object.end.is_some();
     let end = match call {
         Call::TryRef => {
             let got = held.try_ref();
-            assert_eq!(got.is_some(), !dying);
+            assert_eq!(got.is_some(), !freeing);
             object.refs.extend(got);
             None
         }
@@ -123,7 +123,7 @@ fn step_under_guard(fixture: &Fixture, object: &mut Object, call: Call, key: u64
         Call::Doom => {
             object.freeing = true;
             let end = held.mark_freeing();
-            assert_eq!(end.is_some(), !dying && object.evictions());
+            assert_eq!(end.is_some(), !freeing && object.evictions());
             end
         }
         Call::Spare => {
@@ -134,7 +134,7 @@ fn step_under_guard(fixture: &Fixture, object: &mut Object, call: Call, key: u64
         _ => {
             let end = fixture.index.begin_evict(held);
             let unused = object.refs.is_empty() && object.raw == 0;
-            assert_eq!(end.is_some(), !dying && unused);
+            assert_eq!(end.is_some(), !freeing && unused);
             end
         }
     };

@@ -1,4 +1,4 @@
-//! What is left of an index whose objects are let go by several threads.
+//! Dropping the objects of an index on several threads.
 
 use super::{Fixture, Tracked};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::thread;
 
 fn make(fixture: &Fixture, thread: u64, count: u64) {
     for number in 0..count {
-        // Runs of 4096 by turns; then single numbers by turns; then few with nothing around them.
+        // Runs of 4096 in turn; then single numbers in turn; then a few far apart.
         let key = match number % 3 {
             0 => (number / 4096 * 3 + thread) * 4096 + number % 4096,
             1 => (1 << 24) + number * 3 + thread,
@@ -29,7 +29,7 @@ fn filled(count: u64) -> Fixture {
                 scope.spawn(move || make(fixture, thread, count))
             })
             .collect();
-        // By hand: how a scope waits no sanitizer sees.
+        // Joined by hand: a sanitizer does not see how a scope waits.
         makers
             .into_iter()
             .for_each(|it| it.join().expect("no panic"));
@@ -41,7 +41,7 @@ fn filled(count: u64) -> Fixture {
 fn helpers_let_go_of_each_object_once() {
     for (count, helpers) in [(0, 1), (1, 2), (1000, 1), (10_000, 2), (10_000, 4)] {
         let mut fixture = filled(count);
-        let remains = fixture.index.take_apart();
+        let remains = fixture.index.take_remains();
         assert!(fixture.index.is_empty());
         let ended: u64 = thread::scope(|scope| {
             let helpers: Vec<_> = (0..helpers)
@@ -63,7 +63,7 @@ fn what_nobody_helped_with_goes_when_it_is_dropped_and_references_outlive_it() {
     let mut fixture = filled(3000);
     let key = (1 << 24) + 3;
     let held = fixture.index.get(key).expect("there");
-    drop(fixture.index.take_apart());
+    drop(fixture.index.take_remains());
     assert_eq!(fixture.left.load(Ordering::Relaxed), 1);
     held.check(key);
     drop(held);
@@ -73,7 +73,7 @@ fn what_nobody_helped_with_goes_when_it_is_dropped_and_references_outlive_it() {
 #[test]
 fn an_index_goes_on_empty_when_it_was_taken_apart() {
     let mut fixture = filled(100);
-    let remains = fixture.index.take_apart();
+    let remains = fixture.index.take_remains();
     let value = Tracked::new(7, &fixture.left);
     drop(fixture.index.publish(7, value).expect("free"));
     assert_eq!(fixture.index.len(), 1);
@@ -90,7 +90,7 @@ fn references_may_be_dropped_beside_those_who_help() {
             .filter_map(|number| fixture.index.get((1 << 24) + number * 3))
             .collect();
         assert!(held.len() > 100);
-        let remains = Arc::new(fixture.index.take_apart());
+        let remains = Arc::new(fixture.index.take_remains());
         let (begin, begun) = mpsc::channel();
         thread::scope(|scope| {
             let helper = Arc::clone(&remains);

@@ -125,7 +125,7 @@ pub(super) fn size(rng: &mut Rng) -> i64 {
     if rng.one_in(6) { 0 } else { offset(rng) }
 }
 
-/// Modes of fallocate that tmpfs knows, and now and then one that nobody knows.
+/// Modes of fallocate that tmpfs knows, and now and then one that does not exist.
 pub(super) fn fallocate(rng: &mut Rng) -> Fallocate {
     match rng.below(12) {
         0..4 => Fallocate::empty(),
@@ -239,7 +239,7 @@ fn acl(rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// A lock: whose, what for, where.
+/// A lock: its family, what is wanted, and its range.
 pub(super) fn lock(rng: &mut Rng) -> (LockFamily, LockWant, i64, i64) {
     let family = if rng.one_in(2) {
         LockFamily::Posix

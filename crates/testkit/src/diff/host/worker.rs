@@ -24,7 +24,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread of `who` inside the mount behind `mount`.
+    /// Starts the thread of a caller inside the mount behind `mount`.
     pub(super) fn start(who: &Caller, mount: &Arc<OwnedFd>) -> Result<Self> {
         let (requests, inbox) = channel::<Request>();
         let (outbox, answers) = channel();

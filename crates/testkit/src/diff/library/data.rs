@@ -241,7 +241,7 @@ impl LibraryTarget {
 }
 
 impl Outcome {
-    /// Calls whose success has no value answer just that.
+    /// `Done` in place of the number that fallocate(2) and fsync(2) return.
     fn without_zero(self, op: &Op) -> Self {
         match (self, op) {
             (Self::Number(_), Op::Fallocate { .. } | Op::Fsync { .. }) => Self::Done,

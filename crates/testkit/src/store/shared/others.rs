@@ -1,4 +1,5 @@
-//! What others do that is seldom: between an answer and its being told, without a word, and with numbers that are used again.
+//! What others do that is seldom: between an answer and its being told, without a word, and with
+//! numbers that are used again.
 
 use super::SharedStore;
 use holdfast_types::{FileType, Ino};
@@ -45,7 +46,8 @@ impl SharedStore {
         held.changed(ino);
     }
 
-    /// Another makes a symbolic link; tells its number. One that is there is replaced by a link that gets its number.
+    /// Another makes a symbolic link; tells its number. One that is there is replaced by a link
+    /// that gets its number.
     pub fn link(&self, dir: Ino, name: &[u8], target: &[u8]) -> Ino {
         let mut held = self.held.lock();
         let was = held.child(dir, name);

@@ -1,4 +1,5 @@
-//! A shared store as it is written through: each operation at once, under its lock, by the rules that the core has told it with it.
+//! A shared store as it is written through: each operation at once, under its lock, by the rules
+//! that the core has told it with it.
 
 use super::SharedStore;
 use super::state::{Inode, SharedState};
@@ -13,6 +14,7 @@ use std::io::IoSlice;
 
 const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
 const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
+const CAPABILITY: &[u8] = b"security.capability";
 /// Largest size of a file.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
@@ -358,6 +360,10 @@ impl SharedState {
         };
         if let Some(acl) = set.acl {
             inode.xattrs.insert(ACL_ACCESS.into(), acl.into());
+        }
+        let chown = set.uid.is_some() || set.gid.is_some();
+        if set.drops_capability || chown && inode.meta().kind != FileType::Directory {
+            inode.xattrs.remove(CAPABILITY);
         }
         let record = inode.meta();
         record.perm = set.perm.unwrap_or(record.perm);

@@ -1,4 +1,4 @@
-//! A checkpoint waits for the device, and nobody in the mount waits for it.
+//! A checkpoint waits for the device, and no call in the mount waits for the checkpoint.
 
 use super::{
     PATIENCE,
@@ -66,8 +66,8 @@ fn change(dir: &Path, n: u8) {
     }
 }
 
-/// Makes a checkpoint and holds its n-th call of the device; `None`: it makes fewer. Else the first of the others that
-/// waited for it.
+/// Makes a checkpoint and holds its n-th call of the device; `None`: it makes fewer. Else the first
+/// of the others that waited for it.
 fn waits_beside(
     mounted: &Mounted,
     device: &Arc<HeldDevice>,

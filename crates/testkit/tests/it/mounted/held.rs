@@ -1,4 +1,5 @@
-//! What the kernel holds of a mount pins nothing: its inodes leave memory, and are there whenever they are asked for.
+//! What the kernel holds of a mount pins nothing: its inodes leave memory, and are there whenever
+//! they are asked for.
 
 use super::PATIENCE;
 use holdfast_core::{

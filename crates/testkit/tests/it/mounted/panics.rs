@@ -1,5 +1,5 @@
-//! A device below a mounted volume panics: calls that need it end with an error, none hangs, and the volume says
-//! what happened.
+//! A device below a mounted volume panics: calls that need it end with an error, none hangs, and
+//! the volume says what happened.
 
 use super::{
     within_patience,

@@ -1,6 +1,7 @@
 //! Each device call of a checkpoint is held: those go on that need nothing of it.
 //!
-//! It begins with a commit, and another that is asked for meanwhile waits for that one. Behind it commits go on beside the folding.
+//! It begins with a commit, and another that is asked for meanwhile waits for that one. Behind it
+//! commits go on beside the folding.
 
 use super::names_are_known;
 use super::others::{
@@ -10,8 +11,8 @@ use super::world::{NAMES, PAGE, World, bytes};
 use holdfast_core::Store;
 use holdfast_types::{Caller, SetAttr};
 
-/// Something of each kind that it folds: names that come, go and move, attributes of inodes all over the trees, places of
-/// pages, an orphan.
+/// Something of each kind that it folds: names that come, go and move, attributes of inodes all
+/// over the trees, places of pages, an orphan.
 fn changed(world: &World) {
     names_are_known(world);
     let (who, root) = (Caller::root(), world.fs.root());

@@ -1,7 +1,8 @@
-//! A device call that takes its time delays only those who need what it brings.
+//! A slow device call delays only the operations that need its result.
 //!
-//! Each operation that reads the device is stopped in one of its reads after the other; meanwhile all that needs
-//! something else has to be done. Nothing is measured: what waits for the held read fails the test.
+//! Each operation that reads the device is held in one of its reads after the other. Meanwhile
+//! every operation that needs something else must complete. No times are measured: an operation
+//! that waits for the held read fails the test.
 
 mod checkpoints;
 mod others;

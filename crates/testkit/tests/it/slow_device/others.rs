@@ -93,8 +93,8 @@ pub(super) const OTHERS: &[Other] = &[
 
 const CHECKPOINT: Other = ("checkpoint", |world| world.store.checkpoint().unwrap());
 
-/// Stops `operation` in each of the reads that it makes, and has the others do their work; then it has to come to its
-/// end.
+/// Stops `operation` in each of the reads that it makes, and has the others do their work; then it
+/// has to come to its end.
 pub(super) fn others_go_on_beside(
     name: &str,
     others: &[&[Other]],

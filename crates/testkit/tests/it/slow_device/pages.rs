@@ -11,7 +11,7 @@ const FILE: &[u8] = b"/mine/large";
 /// Far from the pages that are in memory, so that nothing is read ahead.
 const COLD: u64 = 200;
 
-/// A file whose map is in memory, and its first pages, and no others.
+/// A file that has its map and its first pages in memory, and no others.
 fn warm() -> Arc<World> {
     let world = World::cold();
     world.assert_reads(FILE, 0..PAGE);
@@ -76,21 +76,6 @@ fn cold_reads_of_one_file_are_under_way_at_once() {
         assert!(reader.join().unwrap().1 == page_of(page), "other bytes");
     }
     assert!(all, "a cold read waits for another");
-    close(world);
-}
-
-#[test]
-fn readers_of_the_same_page_read_it_once() {
-    let world = warm();
-    world.device.hold_reads();
-    let before = world.device.reads();
-    let readers: Vec<_> = (0..4).map(|_| reading(&world, COLD)).collect();
-    assert!(world.device.holds(1, PATIENCE));
-    world.device.release();
-    for reader in readers {
-        assert!(reader.join().unwrap().1 == page_of(COLD), "other bytes");
-    }
-    assert_eq!(world.device.reads() - before, 1);
     close(world);
 }
 

@@ -1,4 +1,5 @@
-//! Operations that wait for room, which only a checkpoint makes, keep nobody from what they work in.
+//! Operations that wait for room, which only a checkpoint makes, block no other user of their
+//! directory or files.
 
 use super::names_are_known;
 use super::others::PATIENCE;
@@ -76,7 +77,8 @@ const KINDS: &[Kind] = &[
     }),
 ];
 
-/// Do all of them wait? Their counts stand still, so long as nothing would that waits for nothing else.
+/// Do all of them wait? Their counts stand still, so long as nothing would that waits for nothing
+/// else.
 fn all_wait(counts: &[AtomicU64]) -> bool {
     let read = || counts.iter().map(|count| count.load(Ordering::Relaxed));
     let before: Vec<u64> = read().collect();

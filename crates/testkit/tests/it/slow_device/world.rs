@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 pub(super) const PAGE: u64 = 4096;
-/// Not a multiple of a block: the rest of the last one has to be zeroed before the file grows over it.
+/// Not a multiple of a block: the rest of the last one has to be zeroed before the file grows over
+/// it.
 pub(super) const PART: u64 = 3 * PAGE + 1000;
 pub(super) const LARGE: u64 = 2 << 20;
 /// Names of the directory that is read: more than one node holds.

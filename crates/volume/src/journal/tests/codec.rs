@@ -6,13 +6,13 @@ use crate::journal::encode;
 use crate::journal::opcode::LAST;
 use crate::journal::record::{BatchHead, Map, Overwrite, Record};
 use crate::journal::tests::creation;
-use crate::journal::varint::Reader;
+use crate::varint::Reader;
 use holdfast_core::store::{Change, InodeRecord, Lsn, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A record's owner in a test: changes borrow their bytes from here.
+/// A record with owned bytes, from which changes borrow.
 #[derive(Clone, Debug)]
 struct Material {
     which: u8,
@@ -97,7 +97,7 @@ impl Material {
     }
 }
 
-/// Of few bytes, in a block.
+/// A few bytes of a block.
 fn overwrite(block: u64, offset: u64, data: &[u8]) -> Record<'_> {
     let from = (offset % (4097 - data.len() as u64)) as usize;
     Record::Overwrite(Overwrite { block, from, data })
@@ -164,8 +164,9 @@ fn decoded(bytes: &[u8], first: Lsn) -> Result<Vec<(BatchHead, Vec<Record<'_>>)>
     let mut context = Context::new(first);
     let mut reader = Reader::new(bytes);
     let mut batches = Vec::new();
-    while reader.left() > 0 {
-        let head = decode::head(&mut reader, &mut context)?;
+    while reader.remaining() > 0 {
+        let head = decode::head(&mut reader, &mut context);
+        let head = head.ok_or(Undecodable::Malformed)?;
         let mut decoder = Decoder::new(reader);
         let mut records = Vec::new();
         while let Some(record) = decoder.next(&mut context)? {

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// A commit that has these maps to add, each in a batch of its own.
+/// A commit that adds these maps, each in a batch of its own.
 pub(super) struct Maps(pub(super) Vec<Map>);
 
 impl BeforeCommit for Maps {
@@ -26,7 +26,7 @@ fn threads_that_commit_at_once_share_flushes() {
     const EACH: u64 = 200;
     let (device, journal) = fresh(4096);
     device.flushes.store(0, Ordering::Relaxed);
-    /// A device that takes its time, so that others arrive meanwhile.
+    /// A device with slow flushes, so that other threads arrive meanwhile.
     struct Slow;
     impl BeforeCommit for Slow {
         fn before(&self, _: &mut Commit<'_>) -> Result<()> {
@@ -119,7 +119,7 @@ fn all_who_wait_for_a_failed_commit_hear_of_it() {
 
 #[test]
 fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() {
-    /// Fails when all others have come, by an error or a panic.
+    /// Fails, by an error or a panic, after all other threads have arrived.
     struct Refuses<'j> {
         journal: &'j Journal,
         panics: bool,
@@ -130,7 +130,7 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
         fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
             Maps(vec![MAP; 3]).before(commit)?;
             self.come.wait();
-            // They come to wait for the turn, or find it given back: it is the same to them.
+            // They wait for the turn, or find it given back: either is right.
             (0..100).for_each(|_| thread::yield_now());
             assert!(!self.panics, "this is a test");
             Err(Error::Full)
@@ -164,7 +164,7 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
             let wait = |nth| {
                 let (journal, come) = (&journal, &hook.come);
                 scope.spawn(move || {
-                    // The leader comes here in its turn.
+                    // The leader waits here during its turn.
                     come.wait();
                     match nth {
                         0 => journal.commit_now(&()),
@@ -219,31 +219,6 @@ fn a_commit_takes_its_cut_when_its_hook_says_so() {
     let (_, seen) = reopened(&device, 64, Position::default());
     let seen: Vec<Lsn> = seen.iter().map(|(lsn, ..)| *lsn).collect();
     assert_eq!(seen, [first, lsns[0]]);
-}
-
-#[test]
-fn a_replay_may_begin_where_a_commit_ended() {
-    struct Ends(parking_lot::Mutex<Position>);
-    impl BeforeCommit for Ends {
-        fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
-            Maps(Vec::new()).before(commit)
-        }
-
-        fn after(&self, position: Position) {
-            *self.0.lock() = position;
-        }
-    }
-    let (device, journal) = fresh(64);
-    journal.append(1, &creation(0, b"folded")).expect("room");
-    let hook = Ends(parking_lot::Mutex::default());
-    journal.commit_now(&hook).expect("a device that works");
-    let position = *hook.0.lock();
-    let later = journal.append(1, &creation(1, b"later")).expect("room");
-    journal.commit(None, &()).expect("a device that works");
-    journal.trim(position);
-    let (_, seen) = reopened(&device, 64, position);
-    assert_eq!(seen.len(), 1);
-    assert_eq!(seen[0].0, later);
 }
 
 #[test]

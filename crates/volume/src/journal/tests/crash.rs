@@ -11,28 +11,33 @@ use std::sync::atomic::Ordering;
 
 const BLOCKS: u64 = 128;
 
-/// What one life of a journal did.
-pub(super) struct Life {
+/// The events of one incarnation of a journal.
+pub(super) struct Incarnation {
     before: Image,
     pub(super) log: Vec<Event>,
     appended: Vec<Seen>,
-    /// How many batches were durable after how many events of the log.
+    /// Pairs: after so many events of the log, so many batches were durable.
     durable: Vec<(usize, usize)>,
-    /// How many were at least written.
+    /// The same for batches that were written.
     written: Vec<(usize, usize)>,
-    /// What held what was only written.
+    /// The cache that held the unflushed ones.
     cache: Option<u64>,
 }
 
-/// The step that hands all to the device's cache.
+/// The step that writes everything into the device's cache.
 pub(super) const WRITE: u32 = u32::MAX;
 
 /// Opens, appends batches of these sizes (0: a commit), and dies.
-pub(super) fn live(device: &Arc<Recorder>, position: Position, steps: &[u32], salt: u64) -> Life {
+pub(super) fn live(
+    device: &Arc<Recorder>,
+    position: Position,
+    steps: &[u32],
+    salt: u64,
+) -> Incarnation {
     device.log.lock().clear();
     let before = device.inner.image();
     let (journal, mut appended) = reopened(device, BLOCKS, position);
-    // What it begins with may have been written only; then that is said before anything else.
+    // The batches found may have been written only; the first commit settles that.
     let mut written = vec![(0, appended.len())];
     let elsewhere = Arc::new(Recorder::new(MemoryDevice::from_image(
         "elsewhere",
@@ -68,7 +73,7 @@ pub(super) fn live(device: &Arc<Recorder>, position: Position, steps: &[u32], sa
         appended.push((lsn, 1, shown(&batch)));
     }
     let log = std::mem::take(&mut *device.log.lock());
-    Life {
+    Incarnation {
         before,
         log,
         appended,
@@ -78,9 +83,9 @@ pub(super) fn live(device: &Arc<Recorder>, position: Position, steps: &[u32], sa
     }
 }
 
-impl Life {
-    /// The device after the first `events`; of what came after the last flush of those, only the
-    /// sectors that `kept` names by number.
+impl Incarnation {
+    /// The device after the first `events`. Of the sectors written since the last flush of those,
+    /// only the ones that `kept` selects.
     pub(super) fn crashed(
         &self,
         events: usize,
@@ -105,7 +110,7 @@ impl Life {
         Arc::new(Recorder::new(MemoryDevice::from_image("crashed", image)))
     }
 
-    /// The device when the process was killed after so many sectors of the last event: all before is there.
+    /// The device when the process was killed after so many sectors of the last event.
     pub(super) fn killed(&self, events: usize, torn: usize) -> Arc<Recorder> {
         let mut count = 0;
         self.crashed(events, |sector| {
@@ -125,8 +130,8 @@ impl Life {
         }
     }
 
-    /// Replays such a device, and answers how many batches it had. If its cache is that of this life, all that had
-    /// been written is there.
+    /// Replays such a device, and returns the number of its batches. If its cache is that of this
+    /// incarnation, all written batches are there.
     pub(super) fn check(&self, device: &Arc<Recorder>, events: usize, position: Position) -> usize {
         let mut replay = Journal::open(device.clone(), region(BLOCKS), position).expect("a region");
         let seen = all(&mut replay).expect("a legal state");
@@ -137,7 +142,7 @@ impl Life {
         };
         let least = least.iter().rfind(|(at, _)| *at <= events);
         let least = least.map_or(0, |(_, count)| *count);
-        // What was never flushed no other cache shows.
+        // With another cache, batches that were never flushed are gone.
         let whole = |(_, count): &(usize, usize)| *count == seen.len();
         assert!(same || self.durable.iter().any(whole), "{}", seen.len());
         assert!(seen.len() >= least, "{} of {least} durable", seen.len());
@@ -183,7 +188,7 @@ fn subset(seed: u64) -> impl FnMut(usize) -> bool {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        // Frames survive often enough that stale ones lie about.
+        // Frames survive often enough that stale ones remain.
         state % 8 < 7
     }
 }
@@ -216,7 +221,7 @@ proptest! {
             device.cache.store(if how == 3 { 0 } else { cache }, Ordering::Relaxed);
             let incarnation = live(&device, position, &steps, salt);
             let events = usize::from(point) % (incarnation.log.len() + 1);
-            // The process ends, or the power, and the cache with it.
+            // The process ends; or the power fails, and the cache is lost.
             if how == 0 {
                 let torn = seed as usize % 20;
                 device = incarnation.killed(events, torn);
@@ -244,7 +249,7 @@ proptest! {
 
 #[test]
 fn frames_behind_a_torn_one_are_never_taken_up_by_a_later_life() {
-    // Two writes go out of order: the second arrives, the first does not.
+    // Two writes arrive out of order: the second does, the first does not.
     let device = formatted(BLOCKS);
     let first = live(
         &device,
@@ -256,7 +261,7 @@ fn frames_behind_a_torn_one_are_never_taken_up_by_a_later_life() {
     assert_eq!(first.check(&whole, 0, Position::default()), 3);
     let torn = first.crashed(first.log.len() - 1, |sector| sector >= 8);
     assert_eq!(first.check(&torn, 0, Position::default()), 0);
-    // A frame just as long as the torn one, so that the stale ones follow it neatly.
+    // A frame just as long as the torn one, so that the stale ones follow it directly.
     let second = live(&torn, Position::default(), &[40_000, 0], 2);
     let after = second.crashed(second.log.len(), |_| true);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Many lanes at once: whatever the moment of a crash, a consistent prefix.
+//! Many log buffers at once: a crash at any moment leaves a consistent prefix.
 
 use super::{Recorder, formatted, region, reopened};
 use crate::journal::{Journal, Position, Record};
@@ -18,7 +18,7 @@ struct World {
     device: Arc<Recorder>,
     journal: Journal,
     objects: [Mutex<u64>; OBJECTS],
-    /// Changes of each object that a commit has acknowledged.
+    /// Changes of each object that a commit acknowledged.
     acknowledged: [AtomicU64; OBJECTS],
 }
 
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// What a crash now would leave of each object.
+    /// Compares each object with the state that a crash now would leave.
     fn check(&self) {
         let least = self
             .acknowledged

@@ -8,32 +8,6 @@ use holdfast_types::Ino;
 use std::sync::Arc;
 
 #[test]
-fn what_was_committed_comes_back_once_and_in_order() {
-    let (device, journal) = fresh(64);
-    let mut expected = Vec::new();
-    for index in 0..2000 {
-        let batch = creation(index, b"name");
-        let subvolume = 1 + index / 700;
-        let lsn = journal.append(subvolume, &batch).expect("room");
-        expected.push((lsn, subvolume, shown(&batch)));
-        if index % 300 == 299 {
-            journal.commit(None, &()).expect("a device that works");
-        }
-    }
-    let lost = expected.split_off(1800);
-    assert!(journal.durable() < lost[0].0 && journal.durable() >= expected[1799].0);
-    let (journal, seen) = reopened(&device, 64, Position::default());
-    assert_eq!(seen, expected);
-    // The next life goes on behind them.
-    let batch = creation(5000, b"later");
-    let lsn = journal.append(1, &batch).expect("room");
-    assert!(lsn > expected[1799].0);
-    journal.commit(Some(lsn), &()).expect("a device that works");
-    expected.push((lsn, 1, shown(&batch)));
-    assert_eq!(reopened(&device, 64, Position::default()).1, expected);
-}
-
-#[test]
 fn the_ring_goes_round_for_ever_if_it_is_trimmed() {
     let (device, mut journal) = fresh(64);
     let mut position = Position::default();
@@ -99,19 +73,6 @@ fn a_checkpoint_without_a_commit_makes_room() {
     let second = journal.append(1, &later).expect("room");
     journal.trim(position);
     assert!(journal.durable() >= first && journal.durable() < second);
-    journal.commit(None, &()).expect("a device that works");
-    let (_, seen) = reopened(&device, 64, position);
-    assert_eq!(seen, [(second, 1, shown(&later))]);
-}
-
-#[test]
-fn a_replay_leaves_out_what_the_trees_have() {
-    let (device, journal) = fresh(64);
-    journal.append(1, &creation(0, b"folded")).expect("room");
-    // Taken before the commit writes that batch behind the position.
-    let position = journal.cut();
-    let later = creation(1, b"kept");
-    let second = journal.append(1, &later).expect("room");
     journal.commit(None, &()).expect("a device that works");
     let (_, seen) = reopened(&device, 64, position);
     assert_eq!(seen, [(second, 1, shown(&later))]);

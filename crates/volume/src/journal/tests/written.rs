@@ -1,9 +1,9 @@
-//! Commits that are written and not flushed: whose they are, and when they count.
+//! Commits that are written and not flushed: with which cache they count, and when.
 
 use super::crash::{WRITE, live};
 use super::{Event, Recorder, all, creation, formatted, region, reopened, shown};
 use crate::journal::{BeforeCommit, Commit, Error, Journal, Position};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_device::MemoryDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,10 +16,15 @@ fn journal(cache: u64) -> (Arc<Recorder>, Journal) {
     (device, journal)
 }
 
-/// How many batches somebody finds who has this cache.
-fn found(device: &Recorder, cache: u64) -> usize {
+/// What a kill leaves where the cache is this one.
+fn copied(device: &Recorder, cache: u64) -> Arc<Recorder> {
     let copy = MemoryDevice::from_image("copy", device.inner.image());
-    let copy = Arc::new(Recorder::new(copy).cached(cache));
+    Arc::new(Recorder::new(copy).cached(cache))
+}
+
+/// The number of batches that a replay with this cache finds.
+fn found(device: &Recorder, cache: u64) -> usize {
+    let copy = copied(device, cache);
     reopened(&copy, BLOCKS, Position::default()).1.len()
 }
 
@@ -43,7 +48,7 @@ fn what_was_written_is_found_where_its_cache_is_and_everywhere_once_it_is_flushe
         assert_eq!(counts, [index as usize + 1, 1, 1]);
     }
     assert_eq!(device.flushes.load(Ordering::Relaxed), flushes);
-    // With nothing more to say, a commit says that.
+    // Without further batches, a commit still writes the mark.
     journal.commit(None, &()).expect("a device that works");
     assert_eq!([7, 8, 0].map(|cache| found(&device, cache)), [4; 3]);
     append(&journal, 4);
@@ -79,7 +84,7 @@ fn what_is_behind_it_on_the_device_is_durable_before_a_flushed_commit_says_so() 
     assert_eq!(order, [false, false, false, true, false, true]);
 }
 
-/// Where a replay may begin behind the last commit.
+/// The position behind the last commit.
 #[derive(Default)]
 struct Last(parking_lot::Mutex<Position>);
 
@@ -120,13 +125,13 @@ struct Beside<'a> {
 impl BeforeCommit for Beside<'_> {
     fn before(&self, commit: &mut Commit<'_>) -> Result<(), Error> {
         commit.cut();
-        commit.tells_of_bytes();
+        commit.needs_flush();
         Ok(())
     }
 
     fn written(&self) -> Result<(), Error> {
         assert!(!self.device.log.lock().contains(&Event::Flush));
-        // A process that is killed now has made it, a crash of its host loses it.
+        // The batch survives a kill of the process, and not a crash of the host.
         assert_eq!([7, 8].map(|cache| found(self.device, cache)), [1, 0]);
         Ok(())
     }
@@ -151,10 +156,9 @@ fn a_commit_counts_for_its_cache_before_it_is_flushed_and_is_followed_by_what_is
     journal.commit_now(&hook).expect("nothing to fail");
     assert_eq!([7, 8].map(|cache| found(&device, cache)), [2, 1]);
     let behind = hook.position.lock().block;
-    // Nothing of what is behind the commit is lost by beginning there.
+    // A replay from there loses nothing behind the commit.
     journal.trim(*hook.position.lock());
-    let copy = MemoryDevice::from_image("copy", device.inner.image());
-    let copy = Arc::new(Recorder::new(copy).cached(7));
+    let copy = copied(&device, 7);
     let (_, seen) = reopened(&copy, BLOCKS, *hook.position.lock());
     assert_eq!((seen.len(), behind), (1, 2));
 }
@@ -166,13 +170,12 @@ fn a_journal_says_what_it_took_before_it_goes_on() {
     journal.write(&()).expect("a device that works");
     drop(journal);
     for cache in [7, 8] {
-        let copy = MemoryDevice::from_image("copy", device.inner.image());
-        let copy = Arc::new(Recorder::new(copy).cached(cache));
+        let copy = copied(&device, cache);
         let (again, seen) = reopened(&copy, BLOCKS, Position::default());
         assert!(again.owes_mark());
         again.commit_now(&()).expect("a device that works");
         assert!(!again.owes_mark());
-        // From now on it is the same for all, and nobody finds what this one did not.
+        // From now on every replay finds the same, and none finds what this one did not.
         let counts = [7, 8, 0].map(|cache| found(&copy, cache));
         assert_eq!(counts, [seen.len(); 3]);
         assert_eq!(seen.len(), usize::from(cache == 7));
@@ -186,7 +189,7 @@ fn a_full_journal_is_flushed_where_it_could_not_say_so_later() {
     let device = formatted(64);
     device.cache.store(7, Ordering::Relaxed);
     let (journal, _) = reopened(&device, 64, Position::default());
-    // What commits append draws on the last block.
+    // Records that a commit appends take the last block.
     struct All(u64);
     impl BeforeCommit for All {
         fn before(&self, commit: &mut Commit<'_>) -> Result<(), Error> {
@@ -206,13 +209,8 @@ fn a_full_journal_is_flushed_where_it_could_not_say_so_later() {
     let free = 64 - journal.used() / 4096;
     journal.commit(None, &All(free)).expect("its mark is paid");
     append_nothing_fits(&journal);
-    let copy = MemoryDevice::from_image("copy", device.inner.image());
-    let mut replay = Journal::open(
-        Arc::new(Recorder::new(copy)) as Arc<dyn BlockDevice>,
-        region(64),
-        Position::default(),
-    )
-    .expect("a region");
+    let copy = copied(&device, 0);
+    let mut replay = Journal::open(copy, region(64), Position::default()).expect("a region");
     assert_eq!(all(&mut replay).expect("whole").len(), 5);
 }
 
@@ -301,8 +299,7 @@ fn a_lot_that_is_only_written_is_flushed_now_and_then_and_still_not_durable() {
     journal.write(&()).expect("a device that works");
     assert_eq!(device.flushes.load(Ordering::Relaxed) - flushes, 1);
     let found = |cache| {
-        let copy = MemoryDevice::from_image("copy", device.inner.image());
-        let copy = Arc::new(Recorder::new(copy).cached(cache));
+        let copy = copied(&device, cache);
         reopened(&copy, blocks, Position::default()).1
     };
     assert!(found(7) == expected);

@@ -1,4 +1,4 @@
-//! What a device does to a volume: it is cut short, or a block of it cannot be read.
+//! Faulty devices: cut short, or with an unreadable block.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,15 +10,15 @@ use crate::BLOCK;
 
 type DeviceResult<T> = holdfast_device::Result<T>;
 
-/// All is well.
+/// No faulty block.
 const NONE: u64 = u64::MAX;
 
-/// A device with a block that cannot be read: as with disks, until it is written.
+/// A device with an unreadable block, which a write repairs, as on disks.
 #[derive(Debug)]
 struct Worn {
     below: Arc<dyn BlockDevice>,
     block: AtomicU64,
-    /// Writing does not help.
+    /// A write does not repair it.
     for_ever: bool,
 }
 
@@ -85,7 +85,7 @@ fn bitmaps_that_cannot_be_read_are_written_anew() {
         assert_eq!(before, BTreeSet::from(["bitmap-unreadable"]), "{block}");
         let after = &outcome.after;
         assert!(after.is_clean(), "{block}: {:?}", after.findings);
-        assert!(!outcome.deeds.is_empty());
+        assert!(!outcome.actions.is_empty());
         assert_eq!(kept(&device), BTreeSet::from(ALL), "{block}");
     }
 }
@@ -104,7 +104,7 @@ fn bitmaps_that_never_can_be_read_are_told_again_after_the_repair() {
     }
 }
 
-/// A copy of a device's first blocks, on one of this many.
+/// A copy of a device's first blocks, on a device of `blocks` blocks.
 fn copy(device: &Arc<dyn BlockDevice>, first: u64, blocks: u64) -> Arc<dyn BlockDevice> {
     let copy: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(blocks * BLOCK as u64));
     let mut bytes = vec![0; (first * BLOCK as u64) as usize];
@@ -125,14 +125,14 @@ fn a_device_that_was_cut_short_is_left_alone_until_it_has_its_length_again() {
             expected: blocks,
         };
         assert_eq!(outcome.before.findings, [expected]);
-        assert!(outcome.deeds.is_empty() && !outcome.after.is_clean());
+        assert!(outcome.actions.is_empty() && !outcome.after.is_clean());
         let (mut before, mut after) = (vec![0; left as usize * BLOCK], vec![]);
         after.clone_from(&before);
         device.read(0, &mut before).unwrap();
         short.read(0, &mut after).unwrap();
         assert!(before == after, "nothing was written to it");
     }
-    // Only free blocks are at the end of it.
+    // The removed end has free blocks only.
     let long = copy(&copy(&device, blocks - 1, blocks - 1), blocks - 1, blocks);
     let report = crate::check(&long, &CheckOptions::default(), &|_, _, _| {});
     assert!(report.is_clean(), "{:?}", report.findings);

@@ -1,21 +1,19 @@
 use super::super::{Extent, bits};
 use std::collections::BTreeMap;
 
-/// Pieces up to which a vector is searched.
-const FEW: usize = 16;
-
 /// A preallocation: blocks set aside for a stretch of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Piece {
-    /// Tells it from others that had the same place.
+    /// Distinguishes it from later pieces at the same place.
     pub(in super::super) id: u64,
     /// The first block, in blocks of the file.
     pub(super) logical: u64,
     pub(in super::super) extent: Extent,
-    /// A bit for each block that the file has got. (A file that is filled in random order gets thousands of
-    /// ranges from a piece, which cannot be longer than a group: bits are less, and found without a search.)
+    /// A bit for each block that the file has taken. (A file filled in random order takes thousands
+    /// of ranges from a piece. A piece is no longer than a group, so bits are smaller than ranges
+    /// and need no search.)
     used: Vec<u64>,
-    /// How many bits are clear.
+    /// The number of clear bits.
     free: u64,
 }
 
@@ -35,12 +33,12 @@ impl Piece {
         self.logical.saturating_add(self.extent.length)
     }
 
-    /// Blocks that are still set aside.
+    /// Blocks that the file has not taken.
     pub(in super::super) fn free(&self) -> u64 {
         self.free
     }
 
-    /// The extents that are still set aside.
+    /// The extents that the file has not taken.
     pub(in super::super) fn unused(&self) -> Vec<Extent> {
         bits::clear_runs(&self.used, 0, self.extent.length as u32)
             .map(|(from, to)| {
@@ -49,7 +47,7 @@ impl Piece {
             .collect()
     }
 
-    /// Takes blocks from `logical` on, at most `length`: none if the file has the first already.
+    /// Takes at most `length` blocks from `logical` on; `None` if the first is taken already.
     pub(super) fn take(&mut self, logical: u64, length: u64) -> Option<Extent> {
         let from = logical.checked_sub(self.logical)?;
         let end = from.saturating_add(length).min(self.extent.length);
@@ -71,108 +69,46 @@ impl Piece {
 
 /// The preallocations of one file, by their place in it.
 ///
-/// What was used up or discarded is not in it: a descent is steered by live pieces only, so the
-/// last that begins at or before a block is the only one that can contain it (regression R-P1).
+/// It holds live pieces only, not used-up or discarded ones. So the last piece that begins at or
+/// before a block is the only one that can contain it (regression R-P1).
 ///
 /// *Invariant.* Pieces do not overlap, and each has free blocks.
-#[derive(Debug)]
-pub(super) enum Index {
-    /// Sorted.
-    Few(Vec<Piece>),
-    Many(BTreeMap<u64, Piece>),
-}
-
-impl Default for Index {
-    fn default() -> Self {
-        Self::Few(Vec::new())
-    }
-}
+#[derive(Debug, Default)]
+pub(super) struct Index(BTreeMap<u64, Piece>);
 
 impl Index {
     /// The last piece that begins at or before a block.
     pub(super) fn at_or_before(&mut self, logical: u64) -> Option<&mut Piece> {
-        match self {
-            Self::Few(pieces) => {
-                let behind = pieces.partition_point(|piece| piece.logical <= logical);
-                pieces.get_mut(behind.checked_sub(1)?)
-            }
-            Self::Many(pieces) => pieces
-                .range_mut(..=logical)
-                .next_back()
-                .map(|(_, piece)| piece),
-        }
+        let mut before = self.0.range_mut(..=logical);
+        before.next_back().map(|(_, piece)| piece)
     }
 
     /// The first piece that begins behind a block.
     pub(super) fn behind(&self, logical: u64) -> Option<&Piece> {
-        match self {
-            Self::Few(pieces) => {
-                pieces.get(pieces.partition_point(|piece| piece.logical <= logical))
-            }
-            Self::Many(pieces) => pieces
-                .range(logical.checked_add(1)?..)
-                .next()
-                .map(|(_, piece)| piece),
-        }
+        let mut behind = self.0.range(logical.checked_add(1)?..);
+        behind.next().map(|(_, piece)| piece)
     }
 
-    /// Adds a piece, which overlaps none.
+    /// Adds a piece that overlaps no other.
     pub(super) fn insert(&mut self, piece: Piece) {
-        if let Self::Few(pieces) = self
-            && pieces.len() == FEW
-        {
-            let moved = pieces.drain(..).map(|piece| (piece.logical, piece));
-            *self = Self::Many(moved.collect());
-        }
-        match self {
-            Self::Few(pieces) => {
-                let at = pieces.partition_point(|other| other.logical < piece.logical);
-                pieces.insert(at, piece);
-            }
-            Self::Many(pieces) => {
-                pieces.insert(piece.logical, piece);
-            }
-        }
+        self.0.insert(piece.logical, piece);
     }
 
-    /// Takes the piece out that begins at a block.
+    /// Removes the piece that begins at a block.
     pub(super) fn remove(&mut self, logical: u64) -> Option<Piece> {
-        let removed = match self {
-            Self::Few(pieces) => {
-                let at = pieces
-                    .binary_search_by_key(&logical, |piece| piece.logical)
-                    .ok()?;
-                Some(pieces.remove(at))
-            }
-            Self::Many(pieces) => pieces.remove(&logical),
-        };
-        if let Self::Many(pieces) = self
-            && pieces.len() <= FEW / 2
-        {
-            *self = Self::Few(std::mem::take(pieces).into_values().collect());
-        }
-        removed
+        self.0.remove(&logical)
     }
 
     /// All pieces, ascending.
-    pub(super) fn iter(&self) -> Box<dyn Iterator<Item = &Piece> + '_> {
-        match self {
-            Self::Few(pieces) => Box::new(pieces.iter()),
-            Self::Many(pieces) => Box::new(pieces.values()),
-        }
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Piece> {
+        self.0.values()
     }
 
-    /// Takes out the pieces that end behind a block.
+    /// Removes the pieces that end behind a block.
     pub(super) fn remove_from(&mut self, logical: u64) -> Vec<Piece> {
-        let starts: Vec<u64> = self
-            .iter()
-            .filter(|piece| piece.end() > logical)
-            .map(|piece| piece.logical)
-            .collect();
-        starts
-            .into_iter()
-            .filter_map(|start| self.remove(start))
-            .collect()
+        let beyond = |_: &u64, piece: &mut Piece| piece.end() > logical;
+        let removed = self.0.extract_if(.., beyond);
+        removed.map(|(_, piece)| piece).collect()
     }
 }
 
@@ -185,7 +121,7 @@ mod tests {
         index.iter().map(|piece| piece.logical).collect()
     }
 
-    /// Regression R-P1: what is gone must not lead a search astray.
+    /// Regression R-P1: removed pieces must not mislead a search.
     #[test]
     fn the_live_predecessor_is_found_among_many_that_are_gone() {
         let mut index = Index::default();
@@ -201,11 +137,10 @@ mod tests {
             index.at_or_before(4000).map(|piece| piece.logical),
             Some(4000)
         );
-        assert!(matches!(index, Index::Few(_)));
     }
 
     proptest! {
-        /// Invariant P5: a search finds what looking at all pieces finds.
+        /// Invariant P5: a search finds the same as a scan of all pieces.
         #[test]
         fn searches_agree_with_a_scan(
             steps in prop::collection::vec((0..200_u64, any::<bool>()), 1..150),
@@ -231,7 +166,7 @@ mod tests {
             }
         }
 
-        /// Invariant P2: what is free of a piece is what nobody took, never more, never less.
+        /// Invariant P2: the free blocks of a piece are exactly those that were not taken.
         #[test]
         fn every_block_of_a_piece_is_given_once(
             takes in prop::collection::vec((0..50_u64, 1..20_u64), 1..40),

@@ -1,16 +1,16 @@
 use super::super::{Extent, Space};
 
-/// Blocks asked for at once, for many small files.
+/// Blocks allocated at once, for many small files.
 const CHUNK: u64 = 512;
 const BUCKETS: usize = 10;
-/// A bucket with more than so many entries is trimmed to so many.
+/// A bucket with more than `ENTRIES_MAX` entries is trimmed to `ENTRIES_KEPT`.
 const ENTRIES_MAX: usize = 8;
 const ENTRIES_KEPT: usize = 5;
 
-/// A core's blocks for small files, so that those lie side by side.
+/// A core's blocks for small files, which thus lie side by side.
 ///
-/// *Invariant.* An extent is in the bucket of the logarithm of its length; no extent is empty.
-/// Within a bucket they ascend by length.
+/// *Invariant.* An extent is in the bucket of the logarithm of its length, and not empty. Within a
+/// bucket the extents ascend by length.
 #[derive(Debug, Default)]
 pub(in super::super) struct Locality {
     buckets: [Vec<Extent>; BUCKETS],
@@ -21,7 +21,7 @@ fn bucket(length: u64) -> usize {
 }
 
 impl Locality {
-    /// Takes `length` blocks from the front of the extent nearest to the goal that has so many.
+    /// Takes `length` blocks from the front of the nearest extent to the goal that is long enough.
     fn take(&mut self, length: u64, goal: u64) -> Option<Extent> {
         let of = |bucket: usize| {
             self.buckets[bucket]
@@ -34,7 +34,7 @@ impl Locality {
             .filter(|(_, _, extent)| extent.length >= length)
             .min_by_key(|(_, _, extent)| extent.start.abs_diff(goal))?;
         let (taken, rest) = self.buckets[bucket].remove(at).split(length);
-        // What is used up is in no bucket; nobody derives a group from where it would go on.
+        // A used-up extent is dropped.
         self.put(rest);
         Some(taken)
     }
@@ -47,7 +47,7 @@ impl Locality {
         }
     }
 
-    /// What a bucket has too much, the shortest first.
+    /// The surplus entries of all buckets, the shortest first.
     fn trim(&mut self) -> Vec<Extent> {
         let full = self
             .buckets
@@ -73,14 +73,14 @@ impl Locality {
 }
 
 impl Space {
-    /// Room for a small file, beside other small files of this core. `None` if room is short.
+    /// Places a small file beside other small files of this core. `None` if room is short.
     pub(super) fn place_small(&self, length: u64, goal: Option<u64>) -> Option<Extent> {
-        // Held over the allocation: another thread of this core waits for what it brings.
+        // Held during the allocation: another thread of this core waits for the result.
         let mut locality = self.localities.mine().lock();
         let near = goal.unwrap_or(0);
         let taken = locality.take(length, near).or_else(|| {
             let wanted = CHUNK.max(length);
-            let extent = self.unpromised(goal, length, wanted, length)?;
+            let extent = self.allocate_unreserved(goal, length, wanted, length)?;
             self.preallocated.add(extent.length as i64);
             locality.put(extent);
             locality.take(length, near)
@@ -88,14 +88,14 @@ impl Space {
         let trimmed = locality.trim();
         drop(locality);
         for extent in trimmed {
-            self.unset_aside(extent);
+            self.free_preallocated(extent);
         }
         self.preallocated.add(-(taken?.length as i64));
         taken
     }
 
-    /// Gives up blocks that were set aside.
-    pub(super) fn unset_aside(&self, extent: Extent) {
+    /// Frees preallocated blocks.
+    pub(super) fn free_preallocated(&self, extent: Extent) {
         self.give_back(extent).expect("blocks that were set aside");
         self.preallocated.add(-(extent.length as i64));
     }

@@ -1,20 +1,21 @@
-//! Preallocations: blocks set aside for files that may grow, so that they come to lie in one piece.
+//! Preallocations: blocks set aside for growing files, so that each lies in few extents.
 //!
-//! A large file has pieces of its own, each for a stretch of it ([`Preallocations`]); small files
+//! A large file has pieces of its own, each for a stretch of it ([`Preallocations`]). Small files
 //! share the pieces of their core. Both are used and not recorded, vanish with a crash, and are
-//! given up when room is short: nobody is told that there is none while they are there.
+//! given up before an allocation fails for lack of room.
 //!
-//! The mechanism is that of ext4's allocator after its preallocations moved from a list to a tree
-//! (Ojaswin Mujoo, 2022), without marks of deletion: pieces leave the index when they are used up.
+//! The mechanism is that of ext4's allocator since its preallocations moved from a list to a tree
+//! (Ojaswin Mujoo, 2022). Unlike there, a used-up piece leaves the index at once, so pieces need no
+//! marks of deletion.
 //!
 //! *Invariants.* Pieces of a file overlap neither in the file nor on the volume (P1). The free
-//! blocks of a piece are those that the file has not got from it: at least one while it is in the
-//! index; for which the file may have others, so nobody asks for what has a place (P2). A piece is
-//! in one index and on the list of one group, from the moment it can be found (P3); an entry whose
-//! piece is gone is removed by who took the piece out.
+//! blocks of a piece are those that the file has not taken from it, at least one while it is in the
+//! index. The file may have other blocks for that range, so callers never ask for a block that is
+//! mapped (P2). While a piece can be found, it is in one index and on the list of one group (P3).
+//! The thread that removes a piece from its index also removes the list entry.
 //!
-//! *Locking.* A group, then an index. A core's locality is held over the groups, never the other
-//! way round: sweeps take it with nothing held.
+//! *Locking.* A group, then an index. A core's locality is locked before groups: a sweep locks it
+//! while it holds no other lock.
 
 mod index;
 mod locality;
@@ -35,7 +36,7 @@ use std::sync::{Arc, Weak};
 /// Files up to this size (in blocks) share the pieces of their core.
 const SMALL: u64 = 16;
 
-/// What a group knows of a piece.
+/// The entry of a piece in its group.
 #[derive(Debug)]
 pub(super) struct Listed {
     owner: Weak<Preallocations>,
@@ -43,10 +44,10 @@ pub(super) struct Listed {
     id: u64,
 }
 
-/// The preallocations of one file. Who changes the file's extents serialises that: two threads
+/// The preallocations of one file. The caller serializes changes of the file's extents: two threads
 /// may not ask for the same block.
 ///
-/// They are given up when it is dropped.
+/// Dropping it gives them up.
 #[derive(Debug)]
 pub struct Preallocations {
     space: Arc<Space>,
@@ -54,7 +55,7 @@ pub struct Preallocations {
 }
 
 impl Preallocations {
-    /// None yet.
+    /// No preallocations.
     #[must_use]
     pub fn new(space: &Arc<Space>) -> Arc<Self> {
         Arc::new(Self {
@@ -63,28 +64,30 @@ impl Preallocations {
         })
     }
 
-    /// Places blocks of the file, from the request's first one on, maybe fewer than asked for:
-    /// data that is to be [recorded](Space::record) or [given back](Space::give_back). Out of a
-    /// promise, if one is given.
+    /// Places blocks of the file from the request's first one on, maybe fewer than requested. The
+    /// data is then [recorded](Space::record) or [given back](Space::give_back). The blocks come
+    /// out of `reservation`, if given.
     ///
     /// # Errors
-    /// [`Error::Later`], [`Error::Full`]: never while preallocations could be given up. With a
-    /// promise of all that is asked for: never.
+    /// [`Error::Later`], [`Error::Full`]: never while preallocations could be given up, nor with
+    /// all blocks reserved.
     pub fn place(
         self: &Arc<Self>,
         request: &FileRequest,
-        promise: Option<&mut Reservation>,
+        reservation: Option<&mut Reservation>,
     ) -> Result<Extent, Error> {
-        let mut promise = promise;
-        let wanted = wanted(request.length, promise.as_deref());
-        if let Some(extent) = self.set_aside(request.logical, wanted, promise.as_deref_mut()) {
+        let mut reservation = reservation;
+        let wanted = wanted(request.length, reservation.as_deref());
+        if let Some(extent) =
+            self.take_preallocated(request.logical, wanted, reservation.as_deref_mut())
+        {
             return Ok(extent);
         }
         let layout = self.space.layout();
         let Some(window) = Window::of(request, layout.room()) else {
             return Err(Error::Full {
                 wanted,
-                free: self.space.ledger().balance().0,
+                free: self.space.counter().balance().0,
             });
         };
         let small = request.size() <= SMALL;
@@ -92,18 +95,18 @@ impl Preallocations {
             goal: window.goal(request),
             ..Request::data(wanted)
         };
-        let attempt = || match (small, request.sets_aside()) {
+        let attempt = || match (small, request.preallocates()) {
             (true, _) => self.space.place_small(wanted, exact.goal),
             (false, true) => self.place_window(request, window, wanted),
             (false, false) => None,
         };
-        if let Some(promise) = promise {
-            // What can be set aside is not promised to anybody, so the promise is free again.
+        if let Some(reservation) = reservation {
+            // Preallocated blocks are not reserved, so the reservation of as many is released.
             if let Some(extent) = attempt() {
-                promise.spare(extent.length);
+                reservation.release(extent.length);
                 return Ok(extent);
             }
-            return self.space.allocate_promised(promise, &exact);
+            return self.space.allocate_reserved(reservation, &exact);
         }
         if let Some(extent) = attempt() {
             return Ok(extent);
@@ -111,22 +114,22 @@ impl Preallocations {
         self.space.allocate(&exact)
     }
 
-    /// Takes blocks that were set aside for this place in the file, maybe fewer than asked for, if there are any: as
-    /// [`place`](Self::place), which nobody asks for blocks that the file has.
-    pub fn set_aside(
+    /// Takes preallocated blocks for this place in the file, maybe fewer than requested. As for
+    /// [`place`](Self::place), the blocks are not mapped.
+    pub fn take_preallocated(
         &self,
         logical: u64,
         length: u64,
-        promise: Option<&mut Reservation>,
+        reservation: Option<&mut Reservation>,
     ) -> Option<Extent> {
-        let extent = self.lookup(logical, wanted(length, promise.as_deref()))?;
-        if let Some(promise) = promise {
-            promise.spare(extent.length);
+        let extent = self.lookup(logical, wanted(length, reservation.as_deref()))?;
+        if let Some(reservation) = reservation {
+            reservation.release(extent.length);
         }
         Some(extent)
     }
 
-    /// Takes blocks that were set aside for this place in the file.
+    /// Takes preallocated blocks for this place in the file.
     fn lookup(&self, logical: u64, length: u64) -> Option<Extent> {
         let mut index = self.index.lock();
         // Pieces do not overlap: no other can contain the block.
@@ -142,7 +145,7 @@ impl Preallocations {
         Some(extent)
     }
 
-    /// Looks for room for the window, and sets aside what is left of it. `None` if room is short.
+    /// Allocates the window, and preallocates the blocks that are left. `None` if room is short.
     fn place_window(
         self: &Arc<Self>,
         request: &FileRequest,
@@ -152,7 +155,7 @@ impl Preallocations {
         let window = self.fit(window, request.logical);
         let length = window.length();
         let goal = self.behind(window.start).or(window.goal(request));
-        let extent = self.space.unpromised(goal, 1, length, length)?;
+        let extent = self.space.allocate_unreserved(goal, 1, length, length)?;
         let logical = window.place(request, extent.length);
         let mut piece = Piece::new(0, logical, extent);
         let taken = piece.take(request.logical, wanted);
@@ -160,7 +163,7 @@ impl Preallocations {
         taken
     }
 
-    /// The window without what other pieces are for.
+    /// The window without the ranges of other pieces.
     fn fit(&self, mut window: Window, logical: u64) -> Window {
         loop {
             let mut index = self.index.lock();
@@ -175,28 +178,29 @@ impl Preallocations {
                     return window;
                 }
             };
-            // The file had this block from there, and gave it up: the piece is of no more use.
+            // The file has taken this block from the piece and freed it since: the piece is
+            // useless.
             let piece = index.remove(covering).expect("the piece just found");
             drop(index);
             self.space.discard_piece(&piece);
         }
     }
 
-    /// The block behind what is set aside for the stretch of the file that ends there: of the file itself the end of that
-    /// may have nothing yet.
+    /// The block behind the piece that ends at `logical`: the end of the file itself may not be
+    /// mapped yet.
     fn behind(&self, logical: u64) -> Option<u64> {
         let mut index = self.index.lock();
         let left = index.at_or_before(logical.checked_sub(1)?)?;
         (left.end() == logical).then(|| left.extent.end())
     }
 
-    /// Lets the piece be found, if there is anything left of it.
+    /// Adds the piece to the index, if it has free blocks.
     fn publish(self: &Arc<Self>, mut piece: Piece) {
         if piece.free() == 0 {
             return;
         }
         let space = &*self.space;
-        // Relaxed: a number that no other piece has.
+        // Relaxed: a unique number.
         piece.id = space.pieces.fetch_add(1, Ordering::Relaxed);
         let (group, range) = space.range(piece.extent).expect("blocks of a group");
         let listed = Listed {
@@ -211,7 +215,7 @@ impl Preallocations {
         index.insert(piece);
     }
 
-    /// Takes out a piece for somebody who has its group locked, if it is still there.
+    /// Removes a piece, if it is still there. The caller has its group locked.
     fn take_out(&self, logical: u64, id: u64) -> Option<Piece> {
         let mut index = self.index.lock();
         let same = index
@@ -220,9 +224,9 @@ impl Preallocations {
         same.then(|| index.remove(logical)).flatten()
     }
 
-    /// Gives up what is set aside for the file from block `logical` on, and pieces that reach
-    /// there: when it is truncated or punched, when the last writer closes it, when it goes. Gives
-    /// how many blocks became free.
+    /// Gives up the preallocations from block `logical` on, and pieces that reach beyond it. Called
+    /// when the file is truncated or punched, closed by its last writer, or evicted. Returns how
+    /// many blocks became free.
     pub fn discard(&self, logical: u64) -> u64 {
         let pieces = self.index.lock().remove_from(logical);
         pieces
@@ -231,16 +235,16 @@ impl Preallocations {
             .sum()
     }
 
-    /// Blocks that are set aside for the file.
+    /// Preallocated blocks of the file.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         self.index.lock().iter().map(Piece::free).sum()
     }
 }
 
-/// How many of so many blocks can be placed out of a promise: at least one.
-fn wanted(length: u64, promise: Option<&Reservation>) -> u64 {
-    let most = promise.map_or(length, Reservation::blocks);
+/// How many of `length` blocks the reservation covers: at least one.
+fn wanted(length: u64, reservation: Option<&Reservation>) -> u64 {
+    let most = reservation.map_or(length, Reservation::blocks);
     length.min(most).max(1)
 }
 
@@ -251,16 +255,22 @@ impl Drop for Preallocations {
 }
 
 impl Space {
-    /// Places `least` to `wanted` blocks, if `room` are free and promised to nobody.
-    fn unpromised(&self, goal: Option<u64>, least: u64, wanted: u64, room: u64) -> Option<Extent> {
-        let given = self.ledger().take(room, wanted, Kind::Data)?;
+    /// Places `least` to `wanted` blocks, if `room` unreserved blocks are free.
+    fn allocate_unreserved(
+        &self,
+        goal: Option<u64>,
+        least: u64,
+        wanted: u64,
+        room: u64,
+    ) -> Option<Extent> {
+        let given = self.counter().take(room, wanted, Kind::Data)?;
         let found = self.search(goal, least, given, Purpose::Unrecorded);
         let length = found.map_or(0, |extent| extent.length);
-        self.ledger().put_back(given - length);
+        self.counter().put_back(given - length);
         found
     }
 
-    /// Takes the entry of a piece, which is in no index any more, off its group's list.
+    /// Removes the list entry of a piece that is in no index any more.
     fn unlist(&self, piece: &Piece) {
         // Its group is that of its first block, which a piece never loses.
         let (group, range) = self.range(piece.extent).expect("blocks of a group");
@@ -268,11 +278,11 @@ impl Space {
         state.preallocated.remove(&(range.from, piece.id));
     }
 
-    /// Gives up a piece that was taken out of its index.
+    /// Gives up a piece that was removed from its index.
     fn discard_piece(&self, piece: &Piece) -> u64 {
         self.unlist(piece);
         for extent in piece.unused() {
-            self.unset_aside(extent);
+            self.free_preallocated(extent);
         }
         piece.free()
     }

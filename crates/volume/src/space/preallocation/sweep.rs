@@ -2,19 +2,18 @@ use super::super::Space;
 use crate::primitive::try_lock;
 use std::sync::Weak;
 
-/// How often what others are busy with is looked at again.
+/// Passes over localities that other threads have locked.
 const PASSES: usize = 3;
 
 impl Space {
-    /// Gives up everything that is set aside for files. Whoever calls holds no lock. Gives how many
-    /// blocks became free.
+    /// Gives up all preallocations. The caller holds no lock. Returns how many blocks became free.
     pub(crate) fn give_up(&self) -> u64 {
         self.sweep(u64::MAX)
     }
 
-    /// Gives up preallocations until `needed` blocks became free by it, or all there are: those of
-    /// small files, then those of inodes, group by group, the lowest first. Whoever calls holds no
-    /// lock. Gives how many blocks became free.
+    /// Gives up preallocations until `needed` blocks became free, or all. Those of small files go
+    /// first, then those of inodes, by group in ascending order. The caller holds no lock. Returns
+    /// how many blocks became free.
     pub(in super::super) fn sweep(&self, needed: u64) -> u64 {
         let mut freed = 0;
         for pass in 1..=PASSES {
@@ -27,7 +26,7 @@ impl Space {
                 busy |= locked.is_none();
                 let extents = locked.map(|mut locality| locality.empty());
                 for extent in extents.into_iter().flatten() {
-                    self.unset_aside(extent);
+                    self.free_preallocated(extent);
                     freed += extent.length;
                 }
             }
@@ -47,19 +46,19 @@ impl Space {
     /// Gives up the preallocations of inodes in one group.
     fn sweep_group(&self, group: u64, needed: u64) -> u64 {
         let mut freed = 0;
-        // Dropped when nothing is locked: the last owner gives up what it has.
+        // Dropped with no lock held: the last owner gives up its pieces.
         let mut owners = Vec::new();
         let mut state = self.table().lock(group);
         while freed < needed
             && let Some((_, listed)) = state.preallocated.pop_first()
         {
-            // An owner that is going gives up its pieces itself, and has no entry to remove.
+            // An owner being dropped gives up its pieces itself, and finds no entry to remove.
             let Some(owner) = Weak::upgrade(&listed.owner) else {
                 continue;
             };
             let piece = owner.take_out(listed.logical, listed.id);
             owners.push(owner);
-            // Used up, or taken out by the owner: who did so comes for the entry in vain.
+            // Used up, or removed by the owner, which then finds no entry to remove.
             let Some(piece) = piece else { continue };
             for extent in piece.unused() {
                 let (_, range) = self.range(extent).expect("blocks of this group");

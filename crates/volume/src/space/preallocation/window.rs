@@ -1,18 +1,18 @@
 use super::super::Extent;
 
-/// Blocks that a file can have: its size has 63 bits.
+/// The most blocks of a file: its size has 63 bits.
 pub const FILE_BLOCKS_MAX: u64 = 1 << 51;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const BLOCK: u64 = super::super::BLOCK_SIZE as u64;
 
-/// Blocks of a file that have a place.
+/// Mapped blocks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// The first one's number in the file.
     pub logical: u64,
-    /// Where they are.
+    /// Their place on the volume.
     pub extent: Extent,
 }
 
@@ -22,29 +22,29 @@ impl Mapped {
     }
 }
 
-/// What a file needs room for.
+/// A request for room for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRequest {
     /// The first block that is written, in blocks of the file.
     pub logical: u64,
-    /// How many blocks are written, at least 1; none of them has a place.
+    /// How many blocks are written, at least 1; none of them is mapped.
     pub length: u64,
-    /// The file's size in blocks, what is written now included or not.
+    /// The file's size in blocks, with or without this write.
     pub size: u64,
-    /// May the file go on growing? Not if nobody has it open for writing.
+    /// May the file go on growing? Not without an open writer.
     pub growing: bool,
-    /// Is so little written around it that room for more would mostly stay empty?
+    /// Is so little written around it that a preallocation would mostly remain empty?
     pub scattered: bool,
-    /// The nearest blocks before and behind that have a place.
+    /// The nearest mapped blocks before and behind.
     pub before: Option<Mapped>,
     /// See `before`.
     pub after: Option<Mapped>,
-    /// Where to be near if there are none.
+    /// The goal if there are none.
     pub goal: Option<u64>,
 }
 
 impl FileRequest {
-    /// `length` blocks from `logical` on, of a file without neighbours that goes on growing.
+    /// `length` blocks from `logical` on, of a growing file without neighbours.
     #[must_use]
     pub fn new(logical: u64, length: u64) -> Self {
         Self {
@@ -65,27 +65,27 @@ impl FileRequest {
         self.logical.saturating_add(self.length)
     }
 
-    /// The file's size with what is written now, in blocks.
+    /// The file's size with this write, in blocks.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size.max(self.end())
     }
 
-    /// Is all written that the file will have, as far as one can know?
+    /// Does this write complete the file, as far as can be known?
     #[must_use]
     pub fn is_last(&self) -> bool {
         !self.growing && self.end() >= self.size
     }
 
-    /// Is room looked for beyond what is written?
+    /// Should room beyond this write be preallocated?
     #[must_use]
-    pub fn sets_aside(&self) -> bool {
+    pub fn preallocates(&self) -> bool {
         !self.is_last() && !self.scattered
     }
 }
 
-/// Blocks of a file for which room is looked for in one piece: what is written and what is likely
-/// to follow. The sizes are those that ext4 predicts from the file's size.
+/// The blocks of a file to allocate in one piece: this write, and those likely to follow. The sizes
+/// are ext4's, which depend on the file's size.
 ///
 /// *Invariant.* It contains the first block of the request (invariant P6), not always the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Window {
         Some(window)
     }
 
-    /// How many blocks.
+    /// The number of blocks.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.end - self.start
@@ -145,7 +145,7 @@ impl Window {
         self.end = self.end.min(at.max(logical + 1));
     }
 
-    /// No more blocks than `most` (at least 1), those from `logical` on first.
+    /// Limits it to `most` blocks (at least 1), those from `logical` on first.
     pub(super) fn limit(&mut self, most: u64, logical: u64) {
         if self.length() > most {
             self.start = self.start.max((logical + 1).saturating_sub(most));
@@ -153,9 +153,10 @@ impl Window {
         }
     }
 
-    /// Where in the window `found` blocks go if it is not all: at its end if that contains the
-    /// request's first block, else at its start if that contains the request's last, else from the
-    /// request's first block on. Never beyond the window. Gives the first block.
+    /// The first block in the window for `found` blocks, if there are fewer than wanted. They go to
+    /// the window's end if that includes the request's first block. Otherwise they go to its start
+    /// if that includes the request's last block, and else to the request's first block. Never
+    /// beyond the window.
     #[must_use]
     pub fn place(&self, request: &FileRequest, found: u64) -> u64 {
         let found = found.min(self.length());
@@ -168,17 +169,16 @@ impl Window {
         }
     }
 
-    /// The block at which the window should begin: before the neighbour behind it, or rather
-    /// behind that before it.
+    /// The goal for the window: behind the neighbour before it, or else before the one behind it.
     #[must_use]
     pub fn goal(&self, request: &FileRequest) -> Option<u64> {
         let before = request.before.filter(|before| before.end() == self.start);
         let after = request.after.filter(|after| after.logical == self.end);
         let behind = before.map(|before| before.extent.end());
-        let ahead = after.and_then(|after| after.extent.start.checked_sub(self.length()));
+        let front = after.and_then(|after| after.extent.start.checked_sub(self.length()));
         // Not adjacent, but nearer than anything else.
         let near = request.before.map(|before| before.extent.end());
-        behind.or(ahead).or(near).or(request.goal)
+        behind.or(front).or(near).or(request.goal)
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     proptest! {
-        /// Invariant P6, over all that can be asked for.
+        /// Invariant P6, over all possible requests.
         #[test]
         fn results_lie_in_the_window_and_contain_the_requests_first_block(
             logical in prop_oneof![

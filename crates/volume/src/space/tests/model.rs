@@ -44,7 +44,7 @@ struct Model {
     /// Freed durably behind that.
     kept: Vec<Extent>,
     replaced: Vec<(u64, Extent)>,
-    promises: Vec<Reservation>,
+    reservations: Vec<Reservation>,
 }
 
 impl Model {
@@ -72,7 +72,7 @@ impl Model {
             cut: None,
             kept: Vec::new(),
             replaced: Vec::new(),
-            promises: Vec::new(),
+            reservations: Vec::new(),
         };
         model.fresh_blocks();
         model
@@ -122,7 +122,7 @@ impl Model {
         }
         let report = self.space.report();
         assert_eq!(report.free, self.count(Now::Free));
-        let promised: u64 = self.promises.iter().map(Reservation::blocks).sum();
+        let promised: u64 = self.reservations.iter().map(Reservation::blocks).sum();
         assert_eq!(report.reserved, promised);
         assert_eq!(
             report.deferred_data + report.deferred_nodes,
@@ -137,7 +137,7 @@ impl Model {
             5 => self.free(a),
             6 => self.commit(self.durable + a % (self.lsn - self.durable + 1)),
             7 => self.give_back(a),
-            8 => self.promise(a, b),
+            8 => self.reservation(a, b),
             9 => self.checkpoint(a, b),
             10 => self.crash(a),
             _ => self.commit(self.lsn),
@@ -260,14 +260,14 @@ impl Model {
         }
     }
 
-    fn promise(&mut self, a: u64, b: u64) {
+    fn reservation(&mut self, a: u64, b: u64) {
         if a.is_multiple_of(2) {
-            Self::pick(&mut self.promises, b);
+            Self::pick(&mut self.reservations, b);
             return;
         }
         let report = self.space.report();
         match self.space.reserve(b % 40) {
-            Ok(promise) => self.promises.push(promise),
+            Ok(reservation) => self.reservations.push(reservation),
             Err(Error::Full { .. }) => assert!(report.free - report.reserved < b % 40),
             Err(_) => assert!(self.count(Now::Deferred) > 0),
         }
@@ -364,7 +364,7 @@ impl Model {
 
     /// Loses what was not durable: the newest superblock, and the journal behind it.
     fn crash(&mut self, a: u64) {
-        self.promises.clear();
+        self.reservations.clear();
         self.placed.clear();
         self.freed.clear();
         self.cut = None;

@@ -1,11 +1,10 @@
-//! The end of an inode.
+//! Freeing an inode.
 //!
-//! What the trees have of it is found there by the checkpoint. Only the places of a file's bytes are
-//! given back at once, and most files that end have none: so whether there are any is asked as
-//! cheaply as can be.
+//! Its records in the trees are found there by the checkpoint. Only a file's extents are freed at
+//! once. Most files that are freed have none, so that is checked cheaply first.
 
 use holdfast_core::store::{Change, InodeRecord};
-use holdfast_types::{FileType, Ino};
+use holdfast_types::Ino;
 
 use super::prefetched::Prefetched;
 use super::transaction::Applier;
@@ -14,8 +13,8 @@ use crate::store::file::extent_map::{Mapping, Run};
 use crate::store::load::SnapshotReader;
 use crate::store::memtable::Object;
 
-/// A batch without the last attributes of an inode that it ends, with which the core begins such a
-/// batch; and those. Nobody will ask for them.
+/// Splits the last attributes of an inode from a batch that frees it: the core begins such a batch
+/// with them, and they are never read.
 pub(in crate::store) fn without_last_attributes<'b, 'c>(
     batch: &'b [Change<'c>],
 ) -> (Option<&'b InodeRecord>, &'b [Change<'c>]) {
@@ -28,108 +27,16 @@ pub(in crate::store) fn without_last_attributes<'b, 'c>(
 }
 
 impl Applier<'_, '_> {
-    /// An inode ends, and all that it has.
-    pub(in crate::store) fn free(&mut self, ino: Ino) -> Result<()> {
-        let is_file = self.is_file_at_its_end(ino);
-        let freed = self.snapshot_reader.end(ino, is_file, self.prefetched)?;
-        self.freed.extend(freed);
-        self.inodes -= 1;
-        Ok(())
-    }
-
-    /// Has the places asked for of all that the batch ends.
-    pub(in crate::store) fn prepare_ends(&self, batch: &[Change<'_>]) -> Result<()> {
-        let Some(prefetched) = self.prefetched else {
-            return Ok(());
+    /// Frees an inode with all that belongs to it.
+    pub(super) fn free(&mut self, ino: Ino) -> Result<()> {
+        let reader = self.snapshot_reader;
+        let freed = match (reader.places_above(ino), self.prefetched) {
+            (Some(places), _) => places?,
+            _ if self.not_a_file == Some(ino) => Vec::new(),
+            (None, Some(prefetched)) => prefetched.take_places(ino)?,
+            (None, None) => reader.places_below(ino)?,
         };
-        for change in batch {
-            if let Change::Free { ino } = *change {
-                let is_file = self.is_file_at_its_end(ino);
-                if self.snapshot_reader.has_places_below(ino, is_file) {
-                    prefetched.expect_places(ino, is_file)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Does the batch say what ends, and is that a file?
-    fn is_file_at_its_end(&self, ino: Ino) -> Option<bool> {
-        let (ending, kind) = self.ends?;
-        (ending == ino).then_some(kind == FileType::Regular)
-    }
-}
-
-impl SnapshotReader<'_> {
-    /// An inode ends, and all that it has; gives the places that its bytes had. Is it a file, if that is known? If its places
-    /// are missing, nothing has happened.
-    #[inline]
-    pub(in crate::store) fn end(
-        &self,
-        ino: Ino,
-        is_file: Option<bool>,
-        prefetched: Option<&Prefetched<'_>>,
-    ) -> Result<Vec<Run>> {
-        match self.end_without_places(ino, is_file) {
-            true => Ok(Vec::new()),
-            false => self.end_with_places(ino, is_file, prefetched),
-        }
-    }
-
-    /// May an inode that did not come since the last checkpoint, and whose bytes did not change, have places?
-    #[inline]
-    fn may_have_places(&self, is_file: Option<bool>) -> bool {
-        let layers = self.layers;
-        match is_file {
-            Some(is_file) => is_file && (layers.frozen.is_some() || layers.roots.data.is_some()),
-            None => true,
-        }
-    }
-
-    /// Are there places of an inode that only the layers below the active one know?
-    fn has_places_below(&self, ino: Ino, is_file: Option<bool>) -> bool {
-        let known = |object: &Object| object.fresh || object.content().is_some();
-        self.may_have_places(is_file) && self.layers.active.with(ino, known) != Some(true)
-    }
-
-    /// An inode ends that has no places, as far as that is seen at a glance: nothing below has it, and it
-    /// never had bytes; or it is a file without changed bytes over trees that know no bytes of any; or no file.
-    #[inline]
-    fn end_without_places(&self, ino: Ino, is_file: Option<bool>) -> bool {
-        let mut shard = self.layers.active.shard(ino);
-        let (fresh, content) = match shard.get(ino) {
-            Some(object) => (object.fresh, object.content().is_some()),
-            None => (false, false),
-        };
-        if content {
-            return false;
-        }
-        if fresh {
-            shard.forget(ino);
-            return true;
-        }
-        let below = self.may_have_places(is_file);
-        if !below {
-            shard.changed(ino).end();
-        }
-        !below
-    }
-
-    #[inline(never)]
-    fn end_with_places(
-        &self,
-        ino: Ino,
-        is_file: Option<bool>,
-        prefetched: Option<&Prefetched<'_>>,
-    ) -> Result<Vec<Run>> {
-        let freed = match self.places_above(ino) {
-            Some(places) => places?,
-            None => match prefetched {
-                Some(prefetched) => prefetched.take_places(ino, is_file)?,
-                None => self.places_below(ino, is_file)?,
-            },
-        };
-        let mut shard = self.layers.active.shard(ino);
+        let mut shard = reader.layers.active.shard(ino);
         let mut object = shard.changed(ino);
         if object.fresh {
             drop(object);
@@ -137,10 +44,33 @@ impl SnapshotReader<'_> {
         } else {
             object.end();
         }
-        Ok(freed)
+        self.freed.extend(freed);
+        self.inodes -= 1;
+        Ok(())
     }
 
-    /// All places that a file's bytes have, if the active layer knows. Its pages that wait for theirs wait no longer.
+    /// Requests the prefetch of the extents of all inodes that the batch frees.
+    pub(super) fn prepare_frees(
+        &self,
+        batch: &[Change<'_>],
+        prefetched: &Prefetched<'_>,
+    ) -> Result<()> {
+        let known = |object: &Object| object.fresh || object.content().is_some();
+        let active = &self.snapshot_reader.layers.active;
+        for change in batch {
+            if let Change::Free { ino } = *change
+                && self.not_a_file != Some(ino)
+                && active.with(ino, known) != Some(true)
+            {
+                prefetched.expect_places(ino)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SnapshotReader<'_> {
+    /// Takes a file's extents, if the active memtable knows them. Its dirty pages are dropped.
     fn places_above(&self, ino: Ino) -> Option<Result<Vec<Run>>> {
         let active = &self.layers.active;
         let mut shard = active.shard(ino);
@@ -151,21 +81,13 @@ impl SnapshotReader<'_> {
             active.count_dirty(ino, before, content.dirty());
             return Some(freed);
         }
-        // Before its first bytes a new file has none.
+        // A new file has none before its first write.
         object.fresh.then(|| Ok(Vec::new()))
     }
 
-    /// The same, as the layers below know it.
-    pub(in crate::store) fn places_below(
-        &self,
-        ino: Ino,
-        is_file: Option<bool>,
-    ) -> Result<Vec<Run>> {
-        let is_file = match is_file {
-            Some(is_file) => is_file,
-            None => self.is_file(ino)?,
-        };
-        if !is_file {
+    /// The same from the layers below.
+    pub(super) fn places_below(&self, ino: Ino) -> Result<Vec<Run>> {
+        if !self.is_file(ino)? {
             return Ok(Vec::new());
         }
         let frozen = self.layers.frozen.as_ref().and_then(|frozen| {

@@ -1,9 +1,10 @@
-//! One operation's changes, made in memory and in the journal.
+//! Applying one operation's changes, in memory and in the journal.
 //!
-//! A batch of the core is a *transaction*: all of it is seen, or none, and so it is journalled.
+//! A batch of the core is a *transaction*: it is visible and journalled as a whole or not at all.
 //!
-//! Owns nothing: what a batch changes is the [memtable](super::memtable)'s. What it needs of the device is read before
-//! the barrier is passed, and what it needs of space was [reserved](super::reservation).
+//! This module owns no state. A batch changes the [memtable](super::memtable). What it needs from
+//! the device is prefetched before it passes the barrier, and its space was
+//! [reserved](super::reservation).
 
 pub(in crate::store) mod evict;
 pub(in crate::store) mod prefetched;

@@ -1,14 +1,15 @@
-//! What a batch needs of the device, read before it is made.
+//! Prefetching what a batch needs from the device.
 //!
-//! A batch is made inside the gate and under latches, where nobody waits for a device. So at first it is made of what is in
-//! memory. If something is *missing*, nothing of it has been made; it leaves the gate, has that read, and begins anew.
+//! A batch is applied inside the barrier and under shard locks, where no thread waits for a device.
+//! So it is first tried with what is in memory. If something is *missing*, nothing has been
+//! changed: the batch leaves the barrier, reads it, and starts over.
 //!
 //! *Invariants.*
-//! - While a batch is on its way its caller excludes all others who change bytes of the same files. So places and pages that
-//!   were read for it stay what the file has, but for the parts of pages that wait, which a commit writes: then a page is
-//!   [asked for](Source::read_below) otherwise than before, and read again.
-//! - A batch of several changes asks for all that it may need before it makes the first. Were something missing later,
-//!   that would be read there and then.
+//! - While a batch is being applied, its caller excludes all other changes of the same files' data.
+//!   So prefetched extents and pages stay valid, except for partial dirty pages that a commit
+//!   writes: such a page is [requested](Source::read_below) in another way then, and read again.
+//! - A batch of several changes requests all that it may need before it makes the first. Anything
+//!   that is missing later is read under the locks.
 
 use std::cell::{Cell, RefCell};
 
@@ -21,18 +22,18 @@ use crate::store::file::page::{Page, zeros};
 use crate::store::memtable::layers::Layers;
 use crate::{BLOCK, Error, Result};
 
-/// What a batch asked for, and was not there.
+/// A missing piece of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
-    /// A block, below parts that wait or not.
+    /// A block, with or without dirty parts over it.
     Page(Below),
-    /// Where a file's bytes are, as the layers below the active one know it.
+    /// A file's content as the layers below the active one know it.
     Content(Ino),
-    /// The places that an inode gives up, which is a file, or not.
-    Places { ino: Ino, is_file: Option<bool> },
+    /// The extents of an inode that is freed.
+    Places(Ino),
 }
 
-/// A block of the device on which a page is made.
+/// A block on the device below a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Below {
     block: u64,
@@ -47,12 +48,11 @@ pub(in crate::store) struct Prefetched<'s> {
     contents: RefCell<Vec<(Ino, Content)>>,
     places: RefCell<Vec<(Ino, Vec<Run>)>>,
     missing: Cell<Option<Missing>>,
-    /// Has the batch begun to be made, so that it cannot begin anew?
+    /// Set once a change was made, so that the batch cannot start over.
     begun: Cell<bool>,
 }
 
 impl<'s> Prefetched<'s> {
-    /// Nothing, at first.
     fn new(store: &'s Inner) -> Self {
         Self {
             store,
@@ -64,50 +64,46 @@ impl<'s> Prefetched<'s> {
         }
     }
 
-    /// From now on the batch cannot begin anew.
+    /// Marks the first change.
     pub(in crate::store) fn begin(&self) {
         self.begun.set(true);
     }
 
-    /// What the layers below the active one know of a file's bytes.
+    /// A file's content as the layers below the active one know it.
     ///
     /// # Errors
     /// If it is missing.
     pub(in crate::store) fn take_content(&self, ino: Ino) -> Result<Content> {
         let content = take(&mut self.contents.borrow_mut(), ino);
-        content.ok_or_else(|| self.lacks(Missing::Content(ino)))
+        content.ok_or_else(|| self.report_missing(Missing::Content(ino)))
     }
 
-    /// The places that an inode has in the layers below the active one, which will be taken.
+    /// Requests the extents that an inode has in the layers below the active one.
     ///
     /// # Errors
     /// If they are missing.
-    pub(in crate::store) fn expect_places(&self, ino: Ino, is_file: Option<bool>) -> Result<()> {
+    pub(in crate::store) fn expect_places(&self, ino: Ino) -> Result<()> {
         match self.places.borrow().iter().any(|(of, _)| *of == ino) {
             true => Ok(()),
-            false => Err(self.lacks(Missing::Places { ino, is_file })),
+            false => Err(self.report_missing(Missing::Places(ino))),
         }
     }
 
-    /// The same, taken.
+    /// Takes them.
     ///
     /// # Errors
     /// If they are missing.
-    pub(in crate::store) fn take_places(
-        &self,
-        ino: Ino,
-        is_file: Option<bool>,
-    ) -> Result<Vec<Run>> {
+    pub(in crate::store) fn take_places(&self, ino: Ino) -> Result<Vec<Run>> {
         let places = take(&mut self.places.borrow_mut(), ino);
-        places.ok_or_else(|| self.lacks(Missing::Places { ino, is_file }))
+        places.ok_or_else(|| self.report_missing(Missing::Places(ino)))
     }
 
-    fn lacks(&self, missing: Missing) -> Error {
+    fn report_missing(&self, missing: Missing) -> Error {
         self.missing.set(Some(missing));
         Error::Damaged(format!("a batch was made without {missing:?}"))
     }
 
-    /// What became of an attempt to make the batch: `None` if something is missing.
+    /// The result of an attempt: `None` if something is missing.
     fn outcome<R>(&self, made: Result<R>) -> Result<Option<R>> {
         match made {
             Err(_) if self.missing.get().is_some() => Ok(None),
@@ -115,10 +111,10 @@ impl<'s> Prefetched<'s> {
         }
     }
 
-    /// Reads what is missing. Outside the gate.
+    /// Reads what is missing. Called outside the barrier.
     ///
     /// # Errors
-    /// Those of the device, and of what was found damaged.
+    /// Those of the device, and of what is damaged.
     fn fetch(&mut self) -> Result<()> {
         let Some(missing) = self.missing.take() else {
             return Ok(());
@@ -135,9 +131,8 @@ impl<'s> Prefetched<'s> {
                 let content = store.read(|snapshot_reader| snapshot_reader.content_below(ino))?;
                 self.contents.get_mut().push((ino, content));
             }
-            Missing::Places { ino, is_file } => {
-                let places =
-                    store.read(|snapshot_reader| snapshot_reader.places_below(ino, is_file))?;
+            Missing::Places(ino) => {
+                let places = store.read(|snapshot_reader| snapshot_reader.places_below(ino))?;
                 self.places.get_mut().push((ino, places));
             }
         }
@@ -146,7 +141,8 @@ impl<'s> Prefetched<'s> {
 }
 
 impl Inner {
-    /// Makes a batch, behind the gate, and once more as long as something is missing for it. What fails stops the store.
+    /// Applies a batch inside the barrier, and again while something is missing. A failure stops
+    /// the store.
     pub(in crate::store) fn make<R>(
         &self,
         what: &'static str,
@@ -162,7 +158,7 @@ impl Inner {
             if let Some(made) = made {
                 return Ok(made);
             }
-            // The caller has made the batch already, for all others to see.
+            // The core's memory already shows this change, so a failed read must stop the store.
             prefetched.fetch().map_err(|error| self.stop(error))?;
         }
     }
@@ -182,7 +178,7 @@ impl Source for Prefetched<'_> {
         if self.begun.get() {
             return self.store.blocks().read(block, page);
         }
-        Err(self.lacks(Missing::Page(below)))
+        Err(self.report_missing(Missing::Page(below)))
     }
 }
 

@@ -1,16 +1,16 @@
-//! One operation's changes, made in memory.
+//! Applying one operation's changes in memory.
 //!
-//! First those of content, which need the length from before; then attributes and names. What has to
-//! be journalled differs from what came: bytes of mapped files go to the device at the commit,
-//! and space that is taken is journalled as the places that it got.
+//! Changes of content come first, as they need the old length; then attributes and names. The
+//! journal's records differ from the changes: bytes of mapped files go to the device with the
+//! commit, and an allocation is journalled as the extents it got.
 
 use holdfast_core::store::{Change, InodeRecord, PageOf};
-use holdfast_types::{FileType, Ino};
+use holdfast_types::Ino;
 
 use super::prefetched::Prefetched;
 use crate::journal::{Map, Record};
 use crate::space::{Extent, FileRequest};
-use crate::store::file::content::{Content, Source, Waits, edges_of};
+use crate::store::file::content::{Content, Source, edges_of};
 use crate::store::file::extent_map::Run;
 use crate::store::load::SnapshotReader;
 use crate::store::memtable::names::Name;
@@ -21,7 +21,6 @@ fn went(ino: Ino) -> Error {
     Error::Damaged(format!("file {ino} went"))
 }
 
-/// Does it change a file's bytes or their places?
 pub(in crate::store) fn is_of_content(change: &Change<'_>) -> bool {
     matches!(
         change,
@@ -34,133 +33,62 @@ pub(in crate::store) fn is_of_content(change: &Change<'_>) -> bool {
     )
 }
 
-/// The directory in which a change is about a name.
-fn dir_of(change: &Change<'_>) -> Option<Ino> {
-    match *change {
-        Change::Enter { dir, .. } | Change::Leave { dir, .. } => Some(dir),
-        _ => None,
-    }
-}
-
-/// What making changes needs beside the layers.
+/// Applies the changes of one batch.
 pub(in crate::store) struct Applier<'m, 'k> {
     pub(in crate::store) snapshot_reader: SnapshotReader<'m>,
-    /// Shows pages that hold what is written to them already.
+    /// Cached pages that already hold what is written.
     pub(in crate::store) kept: Option<&'m PageOf<'k>>,
-    /// What was read of the device before; `None` in replay, where nobody waits.
+    /// What was read beforehand; `None` in replay, which may read under locks.
     pub(in crate::store) prefetched: Option<&'m Prefetched<'m>>,
-    /// Finds room for what a file asks for, or less; `None` in replay.
+    /// Allocates the requested blocks, or fewer; fails in replay.
     pub(in crate::store) place: &'m dyn Fn(Ino, &FileRequest) -> Result<Run>,
-    /// Files that have no bytes any more from some block on, or others there.
+    /// Files that were cut or shifted from some block on.
     pub(in crate::store) cut: Vec<(Ino, u64)>,
-    /// Places that are not needed any more.
+    /// Extents that are free now.
     pub(in crate::store) freed: Vec<Run>,
-    /// How many inodes came, less those that went.
+    /// The change of the inode count.
     pub(in crate::store) inodes: i64,
-    /// An inode that the batch ends, where it says what that is.
-    pub(in crate::store) ends: Option<(Ino, FileType)>,
+    /// An inode that the batch frees and that is not a regular file.
+    pub(in crate::store) not_a_file: Option<Ino>,
 }
 
 impl<'m> Applier<'m, '_> {
-    /// Makes the changes of one batch; returns what is to be journalled.
+    /// Applies one batch; returns its records for the journal.
     pub(in crate::store) fn make<'c>(
         &mut self,
         batch: &'c [Change<'c>],
     ) -> Result<Vec<Record<'c>>> {
-        if let [Change::Attributes { inode }, write] = batch
-            && let Change::Write { ino, offset, data } = *write
-            && ino == inode.ino
-        {
-            return self.write(inode, offset, data, batch);
-        }
         self.prepare(batch)?;
         let mut records = Vec::with_capacity(batch.len());
         for change in batch {
             self.change_content(change, &mut records)?;
         }
         for change in batch {
-            self.change_other(change)?;
-            if !is_of_content(change) {
-                records.push(Record::Change(change.clone()));
-            }
+            self.change_other(change, &mut records)?;
         }
         Ok(records)
     }
 
-    /// Bytes of a file are written, and its attributes become these: what nearly all writes are.
-    ///
-    /// Of bytes that get a place on the device the journal has nothing, and nothing of attributes that are as
-    /// they were: then it has had these, and nothing else about them since.
-    fn write<'c>(
-        &self,
-        inode: &InodeRecord,
-        offset: u64,
-        data: &[u8],
-        batch: &'c [Change<'c>],
-    ) -> Result<Vec<Record<'c>>> {
-        let ino = inode.ino;
-        let active = &self.snapshot_reader.layers.active;
-        let mut shard = self.shard_with_content(ino)?;
-        let mut object = shard.get_mut(ino).ok_or_else(|| went(ino))?;
-        let content = object.content_mut().ok_or_else(|| went(ino))?;
-        let before = content.dirty();
-        let done = self.write_in(content, inode, offset, data);
-        active.count_dirty(ino, before, content.dirty());
-        done?;
-        let inline = content.as_inline().is_some();
-        let known = matches!(&object.record, Some(Some(known)) if known == inode);
-        if !known {
-            object.set_record(inode);
-        }
-        drop(object);
-        drop(shard);
-        let mut records = Vec::new();
-        if inline {
-            records.push(Record::Change(batch[1].clone()));
-        }
-        if inline || !known {
-            records.push(Record::Change(batch[0].clone()));
-        }
-        Ok(records)
-    }
-
-    fn write_in(
-        &self,
-        content: &mut Content,
-        inode: &InodeRecord,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<()> {
-        let source = self.source();
-        let blocks: &dyn Source = self.snapshot_reader.cache.source();
-        let end = offset + data.len() as u64;
-        if let Some(source) = source {
-            let (edges, len) = (edges_of(&(offset..end)), end.max(inode.size));
-            content.prepare(edges, len, |block| self.keeps(block), source)?;
-        }
-        self.begin();
-        content.write(offset, data, self.kept, source.unwrap_or(blocks))?;
-        content.grow(inode.size, source)
-    }
-
-    /// Has the caller all of a block that is written, and can it be kept?
+    /// Does the caller have all of a written block as a page that can be shared?
     fn keeps(&self, block: u64) -> bool {
         let page = self.kept.and_then(|kept| kept(block));
         page.is_some_and(|page| page.share().is_some())
     }
 
-    /// Where pages of a file are read from that it needs to be changed; `None` in replay.
+    /// Where existing pages are read from; `None` in replay.
     fn source(&self) -> Option<&'m dyn Source> {
         self.prefetched.map(|prefetched| prefetched as &dyn Source)
     }
 
-    /// Has all asked for that the batch may need of the device. After that it is made, all of it.
+    /// Requests all that the batch may need from the device. Then it is applied as a whole.
     fn prepare(&self, batch: &[Change<'_>]) -> Result<()> {
         let Some(prefetched) = self.prefetched else {
             return Ok(());
         };
-        self.prepare_ends(batch)?;
-        for change in batch {
+        self.prepare_frees(batch, prefetched)?;
+        // Attributes come first in a batch, and their file's content is loaded by its other
+        // changes.
+        for change in batch.iter().rev() {
             let mut is_kept = false;
             let (ino, edges, len) = match *change {
                 Change::Write { ino, offset, data } => {
@@ -175,7 +103,7 @@ impl<'m> Applier<'m, '_> {
                 Change::Allocate { ino, .. }
                 | Change::Collapse { ino, .. }
                 | Change::Insert { ino, .. } => (ino, [0, 0], 0),
-                // Attributes alone do not ask for bytes.
+                // Attributes alone need no content.
                 Change::Attributes { ref inode } if self.has_content(inode.ino) => {
                     (inode.ino, [0, 0], inode.size)
                 }
@@ -186,72 +114,13 @@ impl<'m> Applier<'m, '_> {
                 content.prepare(edges, len, known, prefetched)
             })?;
         }
-        self.begin();
+        prefetched.begin();
         Ok(())
-    }
-
-    /// From now on nothing is missing.
-    fn begin(&self) {
-        if let Some(prefetched) = self.prefetched {
-            prefetched.begin();
-        }
     }
 
     fn has_content(&self, ino: Ino) -> bool {
         let active = &self.snapshot_reader.layers.active;
         active.with(ino, |object| object.content().is_some()) == Some(true)
-    }
-
-    /// Makes the changes of a batch that has none of content.
-    pub(in crate::store) fn make_others(&mut self, batch: &[Change<'_>]) -> Result<()> {
-        // One change alone has made nothing as long as something is missing.
-        if let [_, _, ..] = batch {
-            self.prepare_ends(batch)?;
-            self.begin();
-        }
-        let mut rest = batch;
-        while let [change, behind @ ..] = rest {
-            rest = match behind {
-                // What nearly every batch has: a name, and the directory's attributes after that.
-                [Change::Attributes { inode }, behind @ ..]
-                    if dir_of(change) == Some(inode.ino) =>
-                {
-                    self.change_names(inode.ino, change, Some(inode));
-                    behind
-                }
-                _ => {
-                    self.change_other(change)?;
-                    behind
-                }
-            };
-        }
-        Ok(())
-    }
-
-    /// A name comes or goes, and the directory's attributes become these.
-    fn change_names(&self, dir: Ino, change: &Change<'_>, after: Option<&InodeRecord>) {
-        let hasher = self.snapshot_reader.hasher;
-        self.object(dir, |object| {
-            match *change {
-                Change::Enter {
-                    name: bytes,
-                    cookie,
-                    ino,
-                    kind,
-                    ..
-                } => {
-                    let name = Name { bytes, ino, kind };
-                    object.names_mut().enter(cookie, name);
-                }
-                Change::Leave { name, cookie, .. } => {
-                    object.names_mut().leave(name, cookie, || hasher.hash(name));
-                }
-                _ => {}
-            }
-            if let Some(after) = after {
-                object.set_record(after);
-            }
-        });
     }
 
     fn change_content<'c>(
@@ -321,8 +190,12 @@ impl<'m> Applier<'m, '_> {
         Ok(())
     }
 
-    /// Makes any change but one of content.
-    fn change_other(&mut self, change: &Change<'_>) -> Result<()> {
+    /// Applies a change that is not one of content, and records it.
+    fn change_other<'c>(
+        &mut self,
+        change: &'c Change<'c>,
+        records: &mut Vec<Record<'c>>,
+    ) -> Result<()> {
         match *change {
             Change::Create { ref inode, target } => {
                 let mut shard = self.snapshot_reader.layers.active.shard(inode.ino);
@@ -333,9 +206,29 @@ impl<'m> Applier<'m, '_> {
                 }
                 self.inodes += 1;
             }
-            Change::Attributes { ref inode } => self.attributes(inode)?,
-            Change::Enter { dir, .. } | Change::Leave { dir, .. } => {
-                self.change_names(dir, change, None);
+            Change::Attributes { ref inode } => {
+                let known = self.attributes(inode)?;
+                if known && records.is_empty() {
+                    // The journal has them, and no record of this batch needs them.
+                    return Ok(());
+                }
+            }
+            Change::Enter {
+                dir,
+                name: bytes,
+                cookie,
+                ino,
+                kind,
+                ..
+            } => self.object(dir, |object| {
+                let name = Name { bytes, ino, kind };
+                object.names_mut().enter(cookie, name);
+            }),
+            Change::Leave { dir, name, cookie } => {
+                let hasher = self.snapshot_reader.hasher;
+                self.object(dir, |object| {
+                    object.names_mut().leave(name, cookie, || hasher.hash(name));
+                });
             }
             Change::Xattr { ino, name, value } => self.object(ino, |object| {
                 let xattrs = &mut object.rest_mut().xattrs;
@@ -343,19 +236,20 @@ impl<'m> Applier<'m, '_> {
             }),
             Change::Free { ino } => self.free(ino)?,
             // Content was changed before.
-            _ => {}
+            _ => return Ok(()),
         }
+        records.push(Record::Change(change.clone()));
         Ok(())
     }
 
-    /// Replays a place that a file's blocks got.
+    /// Replays an extent that a file got.
     pub(in crate::store) fn map(&mut self, map: &Map, run: Run) -> Result<()> {
         let freed = self.content(map.ino, |content| Ok(content.map(map.offset, run)))?;
         self.freed.extend(freed);
         Ok(())
     }
 
-    /// The parts of a run that the file does not have at this place already.
+    /// The parts of a run that the file does not have at this offset already.
     pub(in crate::store) fn parts_elsewhere(
         &self,
         ino: Ino,
@@ -365,12 +259,13 @@ impl<'m> Applier<'m, '_> {
         self.content(ino, |content| Ok(content.parts_elsewhere(offset, run)))
     }
 
-    pub(in crate::store) fn object<R>(&self, ino: Ino, change: impl FnOnce(&mut Object) -> R) -> R {
+    fn object(&self, ino: Ino, change: impl FnOnce(&mut Object)) {
         let mut shard = self.snapshot_reader.layers.active.shard(ino);
-        change(&mut shard.changed(ino))
+        change(&mut shard.changed(ino));
     }
 
-    fn attributes(&mut self, inode: &InodeRecord) -> Result<()> {
+    /// Sets attributes; `true`: they were the same before.
+    fn attributes(&mut self, inode: &InodeRecord) -> Result<bool> {
         let active = &self.snapshot_reader.layers.active;
         let mut shard = active.shard(inode.ino);
         let mut object = shard.changed(inode.ino);
@@ -380,11 +275,12 @@ impl<'m> Applier<'m, '_> {
             active.count_dirty(inode.ino, before, content.dirty());
             grown?;
         }
+        let known = matches!(&object.record, Some(Some(known)) if known == inode);
         object.set_record(inode);
-        Ok(())
+        Ok(known)
     }
 
-    /// Shows a file's content to be changed, loaded if need be.
+    /// Calls `change` with a file's content, loaded if need be.
     pub(in crate::store) fn content<R>(
         &self,
         ino: Ino,
@@ -400,7 +296,7 @@ impl<'m> Applier<'m, '_> {
         changed
     }
 
-    /// Locks the shard of a file whose content is there, loaded if need be.
+    /// Locks the shard of a file, with its content loaded.
     fn shard_with_content(&self, ino: Ino) -> Result<Shard<'_>> {
         let active = &self.snapshot_reader.layers.active;
         let shard = active.shard(ino);
@@ -410,12 +306,13 @@ impl<'m> Applier<'m, '_> {
         drop(shard);
         let content = self.load(ino)?;
         let mut shard = active.shard(ino);
-        // The core has the pages of a file locked while its bytes change, so no other change was faster.
+        // The core holds the file's page lock while its data changes, so no other thread has loaded
+        // it.
         let mut object = shard.changed(ino);
         let held = &mut object.rest_mut().content;
         let content = held.get_or_insert(Box::new(content));
-        // Few bytes may have become pages, if attributes in a journal say that the file outgrew them.
-        active.count_dirty(ino, Waits::default(), content.dirty());
+        // Loading may map an inline file, if journalled attributes say that it is longer.
+        active.count_dirty(ino, 0, content.dirty());
         drop(object);
         Ok(shard)
     }
@@ -426,9 +323,9 @@ impl<'m> Applier<'m, '_> {
             Some(record.as_ref().map_or(0, |record| record.size))
         };
         if let Some(Some(len)) = self.snapshot_reader.layers.active.with(ino, new) {
-            // Before its first bytes a new file has none.
+            // A new file has no data before its first write.
             let mut content = Content::inline(Vec::new());
-            content.settle(len);
+            content.set_len(len);
             return Ok(content);
         }
         match self.prefetched {
@@ -437,7 +334,7 @@ impl<'m> Applier<'m, '_> {
         }
     }
 
-    /// Takes space for what has none in a range of bytes.
+    /// Allocates blocks for the holes of a range of bytes.
     fn allocate(
         &mut self,
         ino: Ino,

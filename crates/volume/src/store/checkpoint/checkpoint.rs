@@ -1,38 +1,39 @@
-//! Folding what changed into the trees.
+//! Checkpoints: merging changes into the trees.
 //!
-//! One sorted merge for each tree, into new nodes; then the bitmaps that changed, then the
-//! superblock, which switches to all of it at once. Until then a crash finds the old trees and the
-//! journal. Changes go on meanwhile, in a new overlay.
+//! One sorted merge a tree, into new nodes; then the changed bitmaps; then the superblock, which
+//! switches to all of it at once. Until then a crash finds the old trees and the journal. Changes
+//! go on meanwhile, in a new memtable.
 
 use holdfast_core::shrinkers::within_store;
 use holdfast_types::{Errno, Time};
 use std::time::SystemTime;
 
-use super::merge::Fold;
+use super::merge::TreeMerge;
 use super::nodes::NewNodes;
 use crate::Result;
 use crate::store::Inner;
 use crate::store::commit::Frozen;
 use crate::store::memtable::layers::{Layers, Roots};
 use crate::superblock::{self, Superblock};
-use crate::tree::Shape;
+use crate::tree::NodeSize;
 
 impl Inner {
-    /// Folds everything that changed so far into the trees.
+    /// Merges all changes so far into the trees.
     pub(in crate::store) fn checkpoint(&self) -> Result<()> {
         let _one = self.checkpointing.lock();
         self.running()?;
-        let _counted = self.tallies.checkpoints.begin();
+        let _counted = self.counters.checkpoints.begin();
         let _within = within_store();
-        // A second one would put its frozen changes in the place of those that this one did not fold.
+        // Stops the store on failure: a second checkpoint would replace the frozen memtable that
+        // this one did not merge.
         self.whole("a checkpoint", || {
             let frozen = self.freeze()?;
-            self.fold(&frozen)
+            self.merge_frozen(&frozen)
         })
     }
 
-    /// Folds what is frozen; nodes alone need room for that.
-    pub(in crate::store) fn fold(&self, frozen: &Frozen) -> Result<()> {
+    /// Merges the frozen memtable. Only nodes need space for that.
+    pub(in crate::store) fn merge_frozen(&self, frozen: &Frozen) -> Result<()> {
         let generation = self.next_generation();
         let roots = self.merge(frozen, generation)?;
         let bitmaps = self.space.dirty_bitmaps(generation);
@@ -43,7 +44,7 @@ impl Inner {
             .collect();
         self.blocks().write_batch(&pieces)?;
         self.blocks().flush()?;
-        self.blocks().assert_durable(frozen.data);
+        self.blocks().in_flight.assert_durable(frozen.data);
         let before = self.superblock.lock().clone();
         let superblock = Superblock {
             generation,
@@ -63,17 +64,18 @@ impl Inner {
             layers.roots = roots;
             layers.frozen = None;
         });
-        // From here on the replaced nodes are in no layer, and readers of older ones are told so.
+        // From here on the replaced nodes are in no layer, and older snapshots are outdated.
         self.freeze_barrier.about_to_reuse();
-        // Both slots have this generation now, so nobody goes back to an older one.
+        // Both slots have this generation, so no open uses an older one.
         self.space.checkpointed(generation)?;
         self.journal.trim(frozen.position);
-        self.ahead.age();
-        self.look_for_room_again();
+        self.preallocations.age();
+        self.reset_low_watermark();
         Ok(())
     }
 
-    /// Writes the superblock to both slots, one after the other: one of them is whole in any moment.
+    /// Writes the superblock to both slots, one after the other, so that one of them is always
+    /// valid.
     pub(in crate::store) fn write_superblock(&self, superblock: &Superblock) -> Result<()> {
         for slot in superblock::SLOTS {
             self.blocks().write(slot, &superblock.encode(slot))?;
@@ -82,31 +84,36 @@ impl Inner {
         Ok(())
     }
 
-    /// Merges a frozen overlay into the trees; returns their new roots.
+    /// Merges a frozen memtable into the trees; returns their new roots.
     fn merge(&self, frozen: &Frozen, generation: u64) -> Result<Roots> {
-        match self.merge_in_shape(frozen, generation, Shape::STANDARD) {
-            // There may be room, but no four blocks of it in a row.
+        match self.merge_with_nodes(frozen, generation, NodeSize::STANDARD) {
+            // There may be space, but no four contiguous blocks.
             Err(error) if error.errno() == Errno::ENOSPC => {
-                self.merge_in_shape(frozen, generation, Shape::SMALLEST)
+                self.merge_with_nodes(frozen, generation, NodeSize::SMALLEST)
             }
             merged => merged,
         }
     }
 
-    /// As [`Self::merge`]. What fails has taken nothing.
-    fn merge_in_shape(&self, frozen: &Frozen, generation: u64, shape: Shape) -> Result<Roots> {
-        // Only checkpoints change roots, so these stay, and nobody is kept from working.
+    /// As [`Self::merge`]. A failure has allocated nothing.
+    fn merge_with_nodes(
+        &self,
+        frozen: &Frozen,
+        generation: u64,
+        node_size: NodeSize,
+    ) -> Result<Roots> {
+        // Only checkpoints change roots, so the barrier need not be held.
         let layers = Layers::over(self.freeze_barrier.pass().roots);
         let nodes = NewNodes::new(self, generation);
-        let fold = Fold {
+        let merge = TreeMerge {
             snapshot_reader: self.snapshot_reader(&layers),
-            runs: frozen.memtable.runs(),
+            inos: frozen.memtable.numbers(),
             memtable: &frozen.memtable,
             hasher: &self.hasher,
             nodes: &nodes,
-            shape,
+            node_size,
         };
-        match fold.all() {
+        match merge.all() {
             Ok(roots) => nodes.finish().map(|()| roots),
             Err(error) => {
                 nodes.abandon();

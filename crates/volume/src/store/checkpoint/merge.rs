@@ -1,4 +1,4 @@
-//! What a frozen overlay means for the trees: one sorted merge for each.
+//! Merging a frozen memtable: one sorted merge a tree.
 
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino};
@@ -13,23 +13,22 @@ use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::Roots;
 use crate::store::memtable::names::Names;
 use crate::store::memtable::{Memtable, Object};
-use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, Root, Shape};
+use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, NodeSize, Root};
 use crate::{Error, Result};
 
-/// Everything that the merges need.
-pub(in crate::store) struct Fold<'f> {
-    /// For the trees as they are.
+pub(in crate::store) struct TreeMerge<'f> {
+    /// For the trees before the merge.
     pub(in crate::store) snapshot_reader: SnapshotReader<'f>,
     pub(in crate::store) memtable: &'f Memtable,
-    /// Where something changed in it, ascending.
-    pub(in crate::store) runs: Vec<u64>,
+    /// The numbers of its objects, ascending.
+    pub(in crate::store) inos: Vec<Ino>,
     pub(in crate::store) hasher: &'f NameHasher,
     pub(in crate::store) nodes: &'f NewNodes<'f>,
     /// Of new nodes.
-    pub(in crate::store) shape: Shape,
+    pub(in crate::store) node_size: NodeSize,
 }
 
-impl<'f> Fold<'f> {
+impl<'f> TreeMerge<'f> {
     fn birth(&self) -> Birth {
         Birth {
             generation: self.nodes.generation(),
@@ -37,7 +36,6 @@ impl<'f> Fold<'f> {
         }
     }
 
-    /// All trees.
     pub(in crate::store) fn all(&self) -> Result<Roots> {
         Ok(Roots {
             inodes: self.inodes()?,
@@ -52,9 +50,9 @@ impl<'f> Fold<'f> {
     fn inodes(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.inodes();
-        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
+        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
         let mut before = None;
-        self.memtable.each_of(&self.runs, |ino, object| {
+        self.memtable.each_of(&self.inos, |ino, object| {
             match &object.record {
                 Some(Some(record)) => {
                     let next_cookie = self.next_cookie(object, record, &mut before)?;
@@ -62,7 +60,7 @@ impl<'f> Fold<'f> {
                     merge.put(ino, &stored(record, space, next_cookie))?;
                 }
                 Some(None) => merge.delete(ino)?,
-                // Attributes are as they were, but for the space.
+                // Attributes are unchanged, except for the space.
                 None if object.content().is_some() => {
                     if let Some(old) = self.before(ino, &mut before)? {
                         let space = self.space(object, &old.record, &mut before)?;
@@ -76,7 +74,7 @@ impl<'f> Fold<'f> {
         Ok(merge.finish()?.root)
     }
 
-    /// What a directory remembers of cookies that names had, so that none comes back.
+    /// The stored `next_cookie` of a directory, so that no cookie is reused.
     fn next_cookie(
         &self,
         object: &Object,
@@ -95,7 +93,7 @@ impl<'f> Fold<'f> {
         Ok(remembered(old.map_or(0, |old| old.next_cookie)))
     }
 
-    /// The space that a file takes when all this is in the trees: what a [`check`](mod@crate::check) counts.
+    /// The space of a file after this merge: what a [`check`](mod@crate::check) counts.
     fn space(
         &self,
         object: &Object,
@@ -106,7 +104,7 @@ impl<'f> Fold<'f> {
             return Ok(StoredSpace::UNKNOWN);
         }
         if let Some(content) = object.content() {
-            debug_assert_eq!(content.dirty().pages, 0, "a commit has placed all");
+            debug_assert_eq!(content.dirty(), 0, "a commit has placed all");
             return Ok(StoredSpace::of(content.blocks(), record.size));
         }
         if object.fresh {
@@ -119,7 +117,7 @@ impl<'f> Fold<'f> {
         }))
     }
 
-    /// An inode as the tree has it; asked for in the order of numbers.
+    /// An inode as the tree has it; called in ascending order.
     fn before(
         &self,
         ino: Ino,
@@ -132,14 +130,14 @@ impl<'f> Fold<'f> {
         Ok(before.find(&ino)?)
     }
 
-    /// Inodes without names, once more.
+    /// Orphans.
     fn orphans(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.orphans();
         let had_any = tree.root().is_some();
-        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
+        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
         self.memtable
-            .each_of(&self.runs, |ino, object| match &object.record {
+            .each_of(&self.inos, |ino, object| match &object.record {
                 Some(Some(record)) if record.nlink == 0 => {
                     merge.put(ino, &stored(record, StoredSpace::UNKNOWN, 0))
                 }
@@ -149,11 +147,11 @@ impl<'f> Fold<'f> {
         Ok(merge.finish()?.root)
     }
 
-    /// Names by their places.
+    /// Entries by cookie.
     fn entries(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.entries();
-        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
+        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
         self.each_with_names(|dir, names| {
             names.after(0).try_for_each(|place| {
                 let cookie = place.cookie;
@@ -174,11 +172,11 @@ impl<'f> Fold<'f> {
         Ok(merge.finish()?.root)
     }
 
-    /// Places by the names' hashes.
+    /// Hashes of names.
     fn hashes(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.hashes();
-        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
+        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
         self.each_with_names(|dir, names| {
             for change in hash_changes(names, self.hasher) {
                 let key = HashKey {
@@ -197,13 +195,13 @@ impl<'f> Fold<'f> {
         Ok(merge.finish()?.root)
     }
 
-    /// Content, extents, extended attributes.
+    /// Inline content, extents, extended attributes.
     fn data(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.data();
-        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
+        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
         let mut before = DataRecords::of(tree);
-        self.memtable.each_of(&self.runs, |ino, object| {
+        self.memtable.each_of(&self.inos, |ino, object| {
             for (key, value) in data_changes(&mut before, ino, object, self.hasher, self.nodes)? {
                 match value {
                     Some(value) => merge.put(key, &value.borrowed())?,
@@ -215,13 +213,13 @@ impl<'f> Fold<'f> {
         Ok(merge.finish()?.root)
     }
 
-    /// Shows every directory whose names changed, ascending.
+    /// Calls `each` with every directory that has changed names, ascending.
     fn each_with_names(
         &self,
         mut each: impl FnMut(Ino, &Names) -> tree::Result<()>,
     ) -> tree::Result<()> {
         self.memtable
-            .each_of(&self.runs, |ino, object| match object.names() {
+            .each_of(&self.inos, |ino, object| match object.names() {
                 Some(names) => each(ino, names),
                 None => Ok(()),
             })
@@ -239,14 +237,14 @@ fn stored(record: &InodeRecord, space: StoredSpace, next_cookie: u64) -> Inode {
     }
 }
 
-/// What becomes of a name's hash.
+/// A change of a name's hash.
 ///
-/// Ordered by hash and cookie; sorting one number is several times as fast as sorting three.
+/// Ordered by hash and cookie. Packed into one number it sorts several times as fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HashChange {
     hash: u32,
     cookie: u64,
-    /// From now on.
+    /// Afterwards.
     is_there: bool,
 }
 
@@ -264,7 +262,7 @@ impl HashChange {
     }
 }
 
-/// What becomes of a directory's name hashes, ascending.
+/// The changes of a directory's hashes, ascending.
 fn hash_changes(names: &Names, hasher: &NameHasher) -> impl Iterator<Item = HashChange> {
     let mut changes: Vec<u128> = Vec::with_capacity(names.len());
     for place in names.after(0) {

@@ -1,8 +1,8 @@
-//! The memtable merged into the trees.
+//! Checkpoints: the memtable is merged into the trees.
 //!
-//! One sorted merge a tree, into nodes that are new; the superblock then switches to all of them at once.
+//! One sorted merge a tree, into new nodes; the superblock then switches to all of them at once.
 //!
-//! Owns the nodes that a checkpoint writes until it has ended, and what it frees.
+//! Owns the new nodes until the checkpoint ends, and the list of nodes that it frees.
 
 #[expect(clippy::module_inception, reason = "the checkpoint itself")]
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! Where a checkpoint's nodes go.
+//! Allocating and writing a checkpoint's nodes.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ use crate::store::Inner;
 use crate::tree::{self, NodeSpace, Pointer};
 use crate::{BLOCK, Result};
 
-/// Bytes of nodes that are gathered before they are written.
-const GATHER: usize = 4 << 20;
+/// Bytes of nodes collected before they are written.
+const BATCH: usize = 4 << 20;
 
-/// Places for a checkpoint's nodes, and what else it writes.
+/// The nodes, and external attribute values, of a checkpoint.
 pub(in crate::store) struct NewNodes<'s> {
     store: &'s Inner,
     generation: u64,
@@ -23,13 +23,13 @@ pub(in crate::store) struct NewNodes<'s> {
 
 #[derive(Default)]
 struct Work {
-    gathered: Vec<(u64, Vec<u8>)>,
+    pending: Vec<(u64, Vec<u8>)>,
     bytes: usize,
-    /// Of the trees as they were.
+    /// Extents of the old trees.
     replaced: Vec<Extent>,
-    /// What was taken and not given back: lengths by first blocks.
+    /// Allocated extents: length by first block.
     taken: HashMap<u64, u64, RandomState>,
-    /// Nodes that came, less those that went.
+    /// The change of the node count.
     nodes: i64,
 }
 
@@ -42,34 +42,33 @@ impl<'s> NewNodes<'s> {
         }
     }
 
-    /// Writes what is left, and says which nodes are replaced; or gives back what was taken.
+    /// Writes what is left and frees the replaced nodes; on an error frees the new ones.
     pub(in crate::store) fn finish(self) -> Result<()> {
-        if let Err(error) = self.write_gathered() {
+        if let Err(error) = self.write_pending() {
             self.abandon();
             return Err(error);
         }
         let work = self.work.into_inner();
         #[cfg(test)]
-        self.store.ledger.checkpointed(work.taken.values().sum());
+        self.store.recorder.checkpointed(work.taken.values().sum());
         for extent in work.replaced {
             self.store.space.free_node(extent, self.generation)?;
         }
-        // Relaxed: one checkpoint at a time.
+        // Relaxed: checkpoints are serialized.
         let nodes = &self.store.nodes;
         let count = nodes.load(Ordering::Relaxed);
         nodes.store(count.saturating_add_signed(work.nodes), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Gives back all that was taken: nothing leads to it.
+    /// Frees everything that was allocated: nothing refers to it.
     pub(in crate::store) fn abandon(self) {
         for (start, length) in self.work.into_inner().taken {
-            // What cannot be given back is free again once the volume is opened anew.
+            // What cannot be freed is free again after the next open.
             let _ = self.store.space.give_back(Extent::new(start, length));
         }
     }
 
-    /// Takes blocks.
     pub(in crate::store) fn take(&self, blocks: u64, goal: u64) -> Result<u64, space::Error> {
         let mut request = Request::node(blocks);
         if goal > 0 {
@@ -80,38 +79,37 @@ impl<'s> NewNodes<'s> {
         Ok(start)
     }
 
-    /// Writes blocks, soon.
+    /// Queues a write.
     pub(in crate::store) fn put(&self, block: u64, bytes: Vec<u8>) -> Result<()> {
         let is_enough = {
             let mut work = self.work.borrow_mut();
             work.bytes += bytes.len();
-            work.gathered.push((block, bytes));
-            work.bytes >= GATHER
+            work.pending.push((block, bytes));
+            work.bytes >= BATCH
         };
         if is_enough {
-            self.write_gathered()
+            self.write_pending()
         } else {
             Ok(())
         }
     }
 
-    /// What lies here is needed no more once this checkpoint is done.
+    /// This extent is free once the checkpoint is done.
     pub(in crate::store) fn replace(&self, extent: Extent) {
         self.work.borrow_mut().replaced.push(extent);
     }
 
-    /// The generation of the checkpoint.
     pub(in crate::store) fn generation(&self) -> u64 {
         self.generation
     }
 
-    fn write_gathered(&self) -> Result<()> {
+    fn write_pending(&self) -> Result<()> {
         let mut work = self.work.borrow_mut();
-        work.gathered.sort_unstable_by_key(|(block, _)| *block);
+        work.pending.sort_unstable_by_key(|(block, _)| *block);
         work.bytes = 0;
         let mut row: Vec<u8> = Vec::new();
         let mut first = 0;
-        for (block, bytes) in work.gathered.drain(..) {
+        for (block, bytes) in work.pending.drain(..) {
             if first + (row.len() / BLOCK) as u64 != block && !row.is_empty() {
                 self.store.blocks().write(first, &row)?;
                 row.clear();
@@ -155,7 +153,7 @@ impl NodeSpace for &NewNodes<'_> {
             work.taken.remove(&block);
             work.nodes -= 1;
         }
-        // What cannot be given back is free again once the volume is opened anew.
+        // What cannot be freed is free again after the next open.
         let _ = self
             .store
             .space

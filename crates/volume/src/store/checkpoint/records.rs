@@ -1,4 +1,4 @@
-//! The records of the data tree that an inode has, before a checkpoint and after it.
+//! The data tree's records of an inode, before and after a checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::store::memtable::{Object, Rest};
 use crate::tree::{self, Contents, Data, DataKey, DataKind, Record as _, XattrValue};
 use crate::{BLOCK, Result};
 
-/// A value of the data tree, held.
+/// An owned value of the data tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     Inline(Vec<u8>),
@@ -20,12 +20,11 @@ pub(crate) enum Held {
     Xattr { name: Box<[u8]>, value: Value },
 }
 
-/// An extended attribute's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// As it is.
+    /// In the node.
     Here(Box<[u8]>),
-    /// Too large for a node.
+    /// In blocks of its own.
     Elsewhere { extent: tree::Extent, len: u32 },
 }
 
@@ -62,10 +61,10 @@ impl Held {
     }
 }
 
-/// A record's key, and what becomes of it; `None`: it goes.
+/// A key, and its new value; `None` deletes it.
 type Changed = (DataKey, Option<Held>);
 
-/// What becomes of an inode's records in the data tree, ascending.
+/// The changes of an inode's records in the data tree, ascending.
 pub(in crate::store) fn data_changes(
     records: &mut DataRecords<'_>,
     ino: Ino,
@@ -104,8 +103,8 @@ pub(in crate::store) fn data_changes(
     Ok(changes)
 }
 
-/// An inode is no more. The places of its bytes were given back when that happened; those of its
-/// extended attributes go with this checkpoint.
+/// Deletes all records of a freed inode. The file's extents were freed before; blocks of external
+/// attribute values are freed by this checkpoint.
 fn all_go(
     records: &mut DataRecords<'_>,
     ino: Ino,
@@ -129,7 +128,7 @@ fn all_go(
     Ok(gone)
 }
 
-/// The records that an inode has from now on.
+/// The records of an inode after the checkpoint.
 fn records_after(
     ino: Ino,
     object: &Object,
@@ -161,7 +160,7 @@ fn records_after(
             (_, Some(mapping)) => after.extend(mapping.iter().map(|(offset, run)| {
                 let extent = tree::Extent {
                     block: run.extent.start,
-                    // A run never leaves its bundle of groups.
+                    // A run never leaves its flex group.
                     blocks: run.extent.length as u32,
                     birth: run.birth,
                     unwritten: run.unwritten,
@@ -189,7 +188,7 @@ fn records_after(
     after
 }
 
-/// Where an extended attribute is, or is to be: behind others whose names have the same hash.
+/// The key of an extended attribute, existing or new: names with the same hash are numbered.
 fn place_of(xattrs: &BTreeMap<DataKey, Held>, ino: Ino, hash: u32, name: &[u8]) -> DataKey {
     let alike = DataKey::xattr(ino, hash, 0)..=DataKey::xattr(ino, hash, u32::MAX);
     let mut free = 0;
@@ -197,7 +196,7 @@ fn place_of(xattrs: &BTreeMap<DataKey, Held>, ino: Ino, hash: u32, name: &[u8]) 
         if matches!(held, Held::Xattr { name: found, .. } if **found == *name) {
             return *key;
         }
-        // The first number that is left out, or the one behind them all.
+        // The first unused number, or the one after all.
         if key.offset as u32 == ordinal {
             free = ordinal.saturating_add(1);
         }
@@ -205,8 +204,8 @@ fn place_of(xattrs: &BTreeMap<DataKey, Held>, ino: Ino, hash: u32, name: &[u8]) 
     DataKey::xattr(ino, hash, free)
 }
 
-/// Puts the values that are too large for nodes into blocks of their own, and lets go of the blocks
-/// of those that went.
+/// Moves values that are too long for a node into blocks of their own, and frees the blocks of
+/// replaced ones.
 fn move_values_out(
     nodes: &NewNodes<'_>,
     changes: &mut [(DataKey, Option<Held>)],
@@ -254,7 +253,7 @@ fn move_out(nodes: &NewNodes<'_>, bytes: &[u8]) -> Result<Value> {
     })
 }
 
-/// Where the values lie that are too large for nodes, of those records that change.
+/// The blocks of external values among the changed records.
 fn external(
     before: &BTreeMap<DataKey, Held>,
     changes: &BTreeMap<DataKey, Option<Held>>,

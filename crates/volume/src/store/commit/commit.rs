@@ -1,20 +1,24 @@
 //! Making changes durable.
 //!
-//! A commit takes a *cut*: no operation is under way at that moment. All that was journalled before
-//! belongs to it, and the pages that waited then get places, are written, and their
-//! places are journalled as the commit's last batch. So a replay, which takes a commit whole or not
-//! at all, finds the bytes of every file as they were at the cut.
+//! A commit defines a *commit point*: a moment without a batch in progress. Everything journalled
+//! before belongs to the commit. The pages that are dirty then get blocks and are written, and
+//! their extents are journalled as the commit's last batch. Replay takes a commit as a whole or not
+//! at all, so it finds the data of every file as it was at the commit point.
 //!
-//! Bytes that nothing shows without the commit are written before its frames, others behind them. Those are in the frames as
-//! well, and the opening of a volume whose process was killed in between writes them again. If they are many they
-//! go before the frames: then a process that is killed may leave them later than all else, as a power cut does.
+//! Newly allocated blocks are written before the log frames, overwritten blocks after them. The
+//! overwrites are journalled as well, and replay repeats them after a process was killed in
+//! between. If they are many they are not journalled but written before the frames: then a killed
+//! process, as a power cut, may leave them newer than the rest.
 //!
-//! *Invariants.* A mapping is journalled, or folded into the trees, only when its data is on the device
-//! ([`Announced::assert_durable`](crate::store::load::in_flight::Announced::assert_durable)). Dirty pages that a commit takes are
-//! announced, or wait on. A commit that does not come to its end stops the store before its turn is given back.
+//! *Invariants.* An extent is journalled, or merged into the trees, only when its data is on the
+//! device
+//! ([`InFlight::assert_durable`](crate::store::load::in_flight::InFlight::assert_durable)). Dirty
+//! pages that a commit takes are published as in flight, or stay dirty. A commit that fails stops
+//! the store before it releases the commit lock.
 
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use holdfast_core::shrinkers::within_store;
@@ -27,49 +31,49 @@ use crate::space::{Extent, Reservation};
 use crate::store::Inner;
 use crate::store::file::extent_map::Run;
 use crate::store::file::page::{WriteInFlight, zeros};
-use crate::store::load::in_flight::{Ticket, Written};
+use crate::store::load::in_flight::Ticket;
 use crate::store::memtable::Memtable;
 use crate::store::memtable::SUBVOLUME;
 use crate::store::memtable::layers::Layers;
-use crate::store::writeback::allocate::Placer;
+use crate::store::writeback::allocate::FileAllocator;
 use crate::{BLOCK, Error, Result};
 
-/// What a commit does for a store besides writing the journal.
+/// The store's part of a commit, called by the journal.
 struct Hook<'s> {
     store: &'s Inner,
-    /// Is the overlay to be frozen at the cut, for a checkpoint?
+    /// Freeze the memtable at the commit point, for a checkpoint?
     freeze: bool,
     outcome: Mutex<Outcome>,
 }
 
 #[derive(Default)]
 struct Outcome {
-    /// When the commit began, once it has its turn.
+    /// When the commit got the commit lock.
     begun: Option<Instant>,
     frozen: Option<Frozen>,
     position: Option<Position>,
-    /// What was announced.
+    /// All in-flight writes of this commit.
     data: Ticket,
-    /// What of that, and of what others wrote, was written.
-    written: Written,
+    /// What of them was written.
+    written: Ticket,
     error: Option<Error>,
 }
 
-/// What a checkpoint folds.
+/// What a checkpoint merges.
 pub(in crate::store) struct Frozen {
     pub(in crate::store) memtable: Arc<Memtable>,
-    /// Where a replay begins once it is folded.
+    /// Where a replay begins after the checkpoint.
     pub(in crate::store) position: Position,
     pub(in crate::store) inodes: u64,
     pub(in crate::store) last_ino: u64,
-    /// What must be on the device before anybody is told of its mappings.
+    /// Must be durable before its extents are recorded.
     pub(in crate::store) data: Ticket,
 }
 
-/// What a commit takes of the pages that wait.
+/// The dirty pages that a commit took, with their blocks.
 ///
-/// *Invariant.* A file's mapping has the places of these blocks already, so the blocks are announced whatever comes in
-/// between: else who reads there would be shown what was there before.
+/// *Invariant.* The file's mapping already has these blocks, so they are published even on an
+/// error: otherwise a reader would see their old contents.
 struct Placed<'s> {
     store: &'s Inner,
     maps: Vec<Map>,
@@ -77,93 +81,95 @@ struct Placed<'s> {
 }
 
 impl Placed<'_> {
-    /// Shows the blocks to readers.
-    fn announce(&mut self) -> Ticket {
+    /// Publishes the writes to readers.
+    fn publish(&mut self) -> Ticket {
         let in_flight = mem::take(&mut self.in_flight);
-        self.store.blocks().announce(in_flight)
+        self.store.blocks().in_flight.publish(in_flight)
     }
 
-    /// Shows the blocks to readers: first those that are written before the commit's frames, then those that go over other
-    /// bytes and are in the frames, if they are few enough and the frames come first.
-    fn announce_apart(&mut self, commit: &mut Commit<'_>) -> (Ticket, Ticket) {
+    /// Publishes the writes: first those that precede the log frames, then the overwrites that are
+    /// journalled and follow them, if there are few and the frames come first.
+    fn publish_overwrites_last(&mut self, commit: &mut Commit<'_>) -> (Ticket, Ticket) {
         let over = self.in_flight.iter().filter(|it| it.over).count();
         let bytes = over as u64 * (BLOCK as u64 + OVERWRITE_MAX);
-        let apart =
+        let is_split =
             (1..=OVER_MAX).contains(&over) && commit.frames_come_first() && commit.keep_room(bytes);
-        let held = match apart {
+        let held = match is_split {
             true => self.in_flight.extract_if(.., |it| it.over).collect(),
             false => Vec::new(),
         };
-        let ahead = self.announce();
+        let first = self.publish();
         if held.is_empty() {
-            return (ahead, ahead);
+            return (first, first);
         }
-        (ahead, self.store.blocks().announce(held))
+        (first, self.store.blocks().in_flight.publish(held))
     }
 }
 
 impl Drop for Placed<'_> {
     fn drop(&mut self) {
         if !self.in_flight.is_empty() {
-            self.announce();
+            self.publish();
         }
     }
 }
 
-/// Blocks that go over other bytes, at most, if the journal is to have them: 4 MiB.
+/// Overwritten blocks that are journalled, at most: 4 MiB.
 const OVER_MAX: usize = 1024;
-/// Bytes that such a block takes in the journal besides its own, at most: it may come in pieces.
+/// Journal bytes of such a block besides its data, at most: it may consist of parts.
 const OVERWRITE_MAX: u64 = 256;
 
 impl Inner {
-    /// Makes everything up to a stamp durable; everything so far without one.
+    /// Makes the journal durable up to `upto`, or all of it.
     pub(in crate::store) fn make_durable(&self, upto: Option<Lsn>) -> Result<()> {
         self.running()?;
         let _within = within_store();
         let hook = Hook::new(self, false);
         let committed = self.journal.commit(upto, &hook);
-        hook.settle(committed)?;
+        hook.finish(committed)?;
         Ok(())
     }
 
-    /// Hands everything so far to the device, so that it outlives this process; a crash of the host loses it unless a
-    /// commit comes before. What was removed stays in use until then.
+    /// Writes everything so far without a flush, so that it survives this process. A crash of the
+    /// host loses it unless a commit follows. Freed blocks stay in use until then.
     pub(in crate::store) fn write_behind(&self) -> Result<()> {
         self.running()?;
         let _within = within_store();
         let hook = Hook::new(self, false);
         let written = self.journal.write(&hook);
-        hook.settle(written)?;
+        hook.finish(written)?;
         Ok(())
     }
 
-    /// Is all that was changed with the device's cache, or `durable`? Then the next change is told by
-    /// [`when_roused`](crate::journal::Journal::when_roused).
+    /// Is everything written, or durable, so that
+    /// [`when_roused`](crate::journal::Journal::when_roused) reports the next change?
     ///
-    /// A write to a page that changes no attribute is in no batch. Its file had its times of change from the same tick of the
-    /// clock then: ask some ticks behind the last change.
+    /// A write to a page that changes no attribute is in no batch. It falls in the same clock tick
+    /// as one that did: call this some ticks after the last change.
     pub(in crate::store) fn rests(&self, durable: bool) -> bool {
         self.journal.rests(durable) && !self.freeze_barrier.pass().active.has_dirty_files()
     }
 
-    /// Lets what was removed so far be free: that is durable then, and no checkpoint under way keeps it.
+    /// Makes blocks that were freed so far reusable: their removal is durable, and no checkpoint
+    /// holds them.
     pub(in crate::store) fn let_go(&self) -> Result<()> {
         self.running()?;
         let _within = within_store();
         let _none = self.checkpointing.lock();
         let hook = Hook::new(self, false);
-        // Not as one of several: what another's commit frees is durable before it is free.
+        // A commit of its own: blocks freed by another thread's commit are not free when that
+        // returns.
         let committed = self.journal.commit_now(&hook);
-        hook.settle(committed)?;
+        hook.finish(committed)?;
         Ok(())
     }
 
-    /// Commits, and freezes what changed up to then.
+    /// Commits, and freezes the memtable at the commit point.
     pub(in crate::store) fn freeze(&self) -> Result<Frozen> {
         self.running()?;
         let hook = Hook::new(self, true);
         let committed = self.journal.commit_now(&hook);
-        let outcome = hook.settle(committed)?;
+        let outcome = hook.finish(committed)?;
         let (Some(mut frozen), Some(position)) = (outcome.frozen, outcome.position) else {
             return Err(Error::Stopped("a commit came to no end".to_owned()));
         };
@@ -171,10 +177,10 @@ impl Inner {
         Ok(frozen)
     }
 
-    /// What was announced with this ticket, as the journal has it: blocks, places in them, and bytes.
+    /// The in-flight writes of a ticket, as records of the journal: block, offset in it, bytes.
     fn overwrites(&self, ticket: Ticket) -> Vec<(u64, usize, Vec<u8>)> {
         let mut over = Vec::new();
-        self.blocks().each_announced(ticket, &mut |in_flight| {
+        self.blocks().in_flight.each(ticket, &mut |in_flight| {
             if in_flight.is_all() {
                 let mut page = zeros();
                 in_flight.changed.show_in(&mut page);
@@ -187,30 +193,29 @@ impl Inner {
         over
     }
 
-    /// Gives places to all pages that wait. Nobody changes anything meanwhile.
+    /// Allocates blocks for all dirty pages. The barrier is closed.
     fn place_dirty(&self, layers: &Layers, cut: Lsn) -> Result<Placed<'_>> {
         let mut placed = Placed {
             store: self,
             maps: Vec::new(),
             in_flight: Vec::new(),
         };
-        let mut promise = self.promises.take();
+        let mut reservation = self.page_reservations.take();
         for ino in layers.active.take_dirty_files() {
-            self.place_file(layers, ino, cut, &mut promise, &mut placed)?;
+            self.place_file(layers, ino, cut, &mut reservation, &mut placed)?;
         }
-        // No page waits any more.
-        drop(promise);
-        self.patience.learn(&placed.in_flight);
+        // No page is dirty any more.
+        drop(reservation);
         Ok(placed)
     }
 
-    /// Gives places to those of one file.
+    /// Allocates blocks for the dirty pages of one file.
     fn place_file(
         &self,
         layers: &Layers,
         ino: Ino,
         cut: Lsn,
-        promise: &mut Reservation,
+        reservation: &mut Reservation,
         placed: &mut Placed<'_>,
     ) -> Result<()> {
         let mut shard = layers.active.shard(ino);
@@ -221,8 +226,8 @@ impl Inner {
             return Ok(());
         };
         let before = content.dirty();
-        placed.in_flight.reserve(before.pages);
-        let mut places = Placer::new(self, ino, promise);
+        placed.in_flight.reserve(before);
+        let mut places = FileAllocator::new(self, ino, reservation);
         let maps = &mut placed.maps;
         let mut mapped = |offset, run: Run| {
             maps.push(Map {
@@ -252,17 +257,18 @@ impl<'s> Hook<'s> {
 
     fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
         let store = self.store;
-        // Not behind the gate, where others would have to wait for it.
+        // Not under the closed barrier, where others would wait for it.
         store.space.ready()?;
         let mark;
-        let (placed, ahead, all) = {
+        let (placed, first, all) = {
             let mut layers = store.freeze_barrier.close();
-            // What stopped the store since this was asked may have left a change half made.
+            // An error since the commit began may have left a change half made.
             store.running()?;
             let cut = commit.cut();
             let mut placed = store.place_dirty(&layers, cut)?;
-            let (ahead, all) = placed.announce_apart(commit);
-            mark = store.high_water.next_mark(Ino(store.met.get()), cut);
+            let (first, all) = placed.publish_overwrites_last(commit);
+            let max_ino = Ino(store.max_ino.load(Ordering::Relaxed));
+            mark = store.high_water.next_mark(max_ino, cut);
             if self.freeze {
                 store.space.begin_checkpoint(cut.0)?;
                 let (memtable, next) = (Arc::clone(&layers.active), Arc::new(Memtable::new()));
@@ -279,27 +285,27 @@ impl<'s> Hook<'s> {
                     data: all,
                 });
             }
-            (placed, ahead, all)
+            (placed, first, all)
         };
         store.progress.step();
         let mut over = Vec::new();
         if commit.frames_come_first() {
-            store.blocks().write_out(ahead)?;
-            store.blocks().assert_written(ahead);
-            if ahead.is_before(all) {
+            store.blocks().write_out(first)?;
+            store.blocks().in_flight.assert_written(first);
+            if first.is_before(all) {
                 over = store.overwrites(all);
-                commit.tells_of_bytes();
+                commit.needs_flush();
             }
-            if store.blocks().is_unflushed() {
-                commit.tells_of_bytes();
+            if store.blocks().in_flight.is_unflushed() {
+                commit.needs_flush();
             }
         } else {
             let written = store.blocks().write_out(all)?;
-            if store.blocks().is_unflushed() {
+            if store.blocks().in_flight.is_unflushed() {
                 commit.flush()?;
             }
-            store.blocks().flushed(written);
-            store.blocks().assert_durable(all);
+            store.blocks().in_flight.flushed(written);
+            store.blocks().in_flight.assert_durable(all);
         }
         self.outcome.lock().data = all;
         let maps = placed.maps.iter().copied().map(Record::Map);
@@ -315,22 +321,22 @@ impl<'s> Hook<'s> {
         Ok(())
     }
 
-    /// Writes what goes over other bytes.
+    /// Writes the overwritten blocks.
     fn write_over(&self) -> Result<()> {
         let data = self.outcome.lock().data;
         let written = self.store.blocks().write_out(data)?;
-        self.store.blocks().assert_written(data);
+        self.store.blocks().in_flight.assert_written(data);
         self.outcome.lock().written = written;
         Ok(())
     }
 
-    /// What the commit did. One that failed has stopped the store.
-    fn settle(self, committed: journal::Result<()>) -> Result<Outcome> {
+    /// The result of the commit. A failed one has stopped the store.
+    fn finish(self, committed: journal::Result<()>) -> Result<Outcome> {
         let mut outcome = self.outcome.into_inner();
         match (outcome.error.take(), committed) {
             (Some(error), _) => Err(error),
             (None, Ok(())) => Ok(outcome),
-            // Another's failed.
+            // Another thread's commit failed.
             (None, Err(journal::Error::Failed)) => {
                 self.store.running()?;
                 Err(journal::Error::Failed.into())
@@ -358,15 +364,15 @@ impl BeforeCommit for Hook<'_> {
 
     fn flushed(&self) {
         let outcome = self.outcome.lock();
-        self.store.blocks().flushed(outcome.written);
-        self.store.blocks().assert_durable(outcome.data);
+        self.store.blocks().in_flight.flushed(outcome.written);
+        self.store.blocks().in_flight.assert_durable(outcome.data);
     }
 
     fn after(&self, position: Position) {
         let freed = self.store.space.committed(position.lsn.0);
         let mut outcome = self.outcome.lock();
         if let Some(begun) = outcome.begun {
-            self.store.tallies.commits.add(begun.elapsed());
+            self.store.counters.commits.add(begun.elapsed());
         }
         outcome.position = Some(position);
         outcome.error = freed.err().map(|error| self.store.stop(error.into()));
@@ -382,7 +388,6 @@ impl BeforeCommit for Hook<'_> {
     }
 }
 
-/// The extent of a map record.
 pub(in crate::store) fn extent_of(map: &Map) -> Extent {
     Extent::new(map.start, map.blocks)
 }

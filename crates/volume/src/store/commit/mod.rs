@@ -1,8 +1,8 @@
-//! Making a prefix of what was journalled durable.
+//! Making a prefix of the journal durable.
 //!
-//! By request (`fsync`, `sync`), in time, and before the journal is full: by the thread that asks, or by the volume's own.
+//! A commit is run by a caller (`fsync`, `sync`), by the timer, or because the journal fills up.
 //!
-//! Owns the volume's thread, its timers, and what waiters are told of its progress.
+//! Owns the volume's threads, their timers, and the progress that waiters see.
 
 #[expect(clippy::module_inception, reason = "the commit itself")]
 mod commit;

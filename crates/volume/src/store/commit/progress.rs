@@ -1,13 +1,13 @@
-//! Waiting for what the volume's thread does, without doing it.
+//! Waiting for the progress of the volume's thread.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// As long a writer waits for the volume's thread.
+/// A writer waits for the volume's thread at most so long.
 pub(in crate::store) const HELP_MAX: Duration = Duration::from_secs(1);
 
-/// How often the pages that waited were taken by a commit, or the volume's thread was done with what it was asked for.
+/// Counts commit points, and completed jobs of the volume's threads.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Progress {
     steps: Mutex<u64>,
@@ -15,18 +15,17 @@ pub(in crate::store) struct Progress {
 }
 
 impl Progress {
-    /// The steps so far.
     pub(in crate::store) fn steps(&self) -> u64 {
         *self.steps.lock()
     }
 
-    /// Makes a step, and tells who waits for it.
+    /// Counts a step and wakes the waiters.
     pub(in crate::store) fn step(&self) {
         *self.steps.lock() += 1;
         self.made.notify_all();
     }
 
-    /// Waits until there were other steps than these; `false`: there were none up to then.
+    /// Waits for the next step after `steps`; `false`: `until` has passed.
     pub(in crate::store) fn wait_behind(&self, steps: u64, until: Instant) -> bool {
         let mut now = self.steps.lock();
         while *now == steps {
@@ -53,12 +52,12 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A device that tells how much one thread writes, and whose first write by another takes its time.
+    /// A device that counts the writes of one thread, and delays the first write of any other.
     #[derive(Debug)]
     struct Watched {
         inner: MemoryDevice,
         whose: Mutex<Option<ThreadId>>,
-        /// By that thread, and by others.
+        /// Bytes, by that thread and by others.
         written: Mutex<[u64; 2]>,
         /// Flushes by that thread.
         flushes: AtomicU64,
@@ -85,10 +84,6 @@ mod tests {
             self.inner.flush()
         }
 
-        fn is_read_only(&self) -> bool {
-            false
-        }
-
         fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
             let whose = *self.whose.lock();
             if let Some(whose) = whose {
@@ -108,8 +103,8 @@ mod tests {
         let device: Arc<dyn BlockDevice> = Arc::clone(&watched) as _;
         format(&device, &FormatOptions::default()).unwrap();
         let store = Arc::new(VolumeStore::open(device, &OpenOptions::default()).unwrap());
-        // A sixth of it may wait: less than is written while the device takes its time.
-        let memory = Memory::apart(96 * MIB);
+        // A sixth of it may be dirty: less than is written during the device's delay.
+        let memory = Memory::separate(96 * MIB);
         let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
@@ -122,7 +117,7 @@ mod tests {
         let [own, others] = *watched.written.lock();
         *watched.whose.lock() = None;
         assert!(others >= 64 * MIB, "{others} bytes by the volume's thread");
-        // The journal is written by who changes something.
+        // A thread that changes something writes to the journal.
         assert!(own < 8 * MIB, "{own} bytes by the writer");
         drop((file, root));
         fs.close().unwrap();
@@ -139,8 +134,8 @@ mod tests {
             ..OpenOptions::default()
         };
         let store = Arc::new(VolumeStore::open(device, &never).unwrap());
-        // The least there is: 4 MiB of changes.
-        let memory = Memory::apart(0);
+        // The minimum: 4 MiB of changes.
+        let memory = Memory::separate(0);
         let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
         let (who, root) = (Caller::root(), fs.root());
         *watched.whose.lock() = Some(thread::current().id());
@@ -150,7 +145,7 @@ mod tests {
                 .unwrap();
         }
         *watched.whose.lock() = None;
-        let made = store.inner.tallies.checkpoints.so_far().count;
+        let made = store.inner.counters.checkpoints.so_far().count;
         assert!(made >= 5, "{made} checkpoints");
         assert_eq!(watched.flushes.load(Relaxed), 0, "by the writer");
         drop(root);
@@ -166,8 +161,8 @@ mod tests {
         assert!(!progress.wait_behind(seen, soon()));
         thread::scope(|scope| {
             let waiting = scope.spawn(|| {
-                let late = Instant::now() + Duration::from_secs(600);
-                progress.wait_behind(seen, late)
+                let much_later = Instant::now() + Duration::from_secs(600);
+                progress.wait_behind(seen, much_later)
             });
             progress.step();
             assert!(waiting.join().unwrap());

@@ -1,23 +1,23 @@
-//! When a commit is made that nobody asks for.
+//! When commits are made unasked.
 
 use std::time::Duration;
 
-/// After so long what was changed is on its way to the device's cache: a second at most until it is there, of which
-/// writing takes a part.
+/// Changes start on their way to the device's cache after this time. With the write itself that
+/// takes at most a second.
 const WRITE_EVERY: Duration = Duration::from_millis(500);
 const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
 
-/// After how long changes outlive what, by themselves.
+/// How soon changes survive a failure, by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Promptness {
-    /// They are with the host, at most so long after they were made: they outlive the process.
+    /// After this time they are with the host: they survive the process.
     pub written: Option<Duration>,
-    /// And durable: they outlive a power cut.
+    /// After this time they are durable: they survive a power cut.
     pub flushed: Option<Duration>,
 }
 
 impl Promptness {
-    /// Of a volume that commits so often. `writes`: does what is only written outlive the process?
+    /// For a commit interval. `writes`: does a write without a flush survive the process?
     pub(in crate::store) fn of(every: Option<Duration>, writes: bool) -> Self {
         let written = every.map(|every| match writes {
             true => every.min(WRITTEN_WITHIN),
@@ -30,13 +30,14 @@ impl Promptness {
     }
 }
 
-/// How often everything is written between two commits, if that is of any use.
+/// The interval of writes without a flush, if they are of use.
 pub(in crate::store) fn writes_every(every: Option<Duration>, writes: bool) -> Option<Duration> {
     let later = every.filter(|every| writes && *every > WRITE_EVERY);
     later.map(|_| WRITE_EVERY)
 }
 
-/// How often a commit is made of changes that are to be durable within this time: what it takes itself is to end within it.
+/// The interval of commits, such that changes are durable within `every`: the commit takes a part
+/// of that time.
 pub(in crate::store) fn commits_every(every: Duration) -> Duration {
     every / 5 * 4
 }

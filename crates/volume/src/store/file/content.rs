@@ -1,13 +1,13 @@
-//! The bytes of one file that changed since the last checkpoint.
+//! The content of one file that changed since the last checkpoint.
 //!
-//! Few bytes are kept together (*inline*); a file that outgrows [`INLINE_MAX`] is *mapped*: its blocks have
-//! places on the device, and those that changed lie here until a commit writes them.
+//! A short file is kept as bytes (*inline*). A file that outgrows [`INLINE_MAX`] is *mapped*: its
+//! blocks have extents, and its dirty pages are kept here until a commit writes them.
 //!
-//! *Invariants.* Nothing at or beyond `len` shows: what a page or the device holds there may be left
-//! over, and is zeroed before the file grows over it. No written block lies wholly beyond `len`.
+//! *Invariants.* Bytes at or beyond `len` never show: pages and the device may hold garbage there,
+//! which is zeroed before the file grows over it. No written block lies wholly beyond `len`.
 //!
-//! *Replay.* The journal has the bytes of inline files only. Those of mapped ones are on the device
-//! already when it is replayed, as they were at the end of their commit: pages are left alone then.
+//! *Replay.* The journal has the bytes of inline files only. Those of mapped files are on the
+//! device before the replay, as they were at the end of their commit, so pages are not touched.
 
 mod memory;
 mod places;
@@ -17,32 +17,31 @@ use std::ops::Range;
 
 use holdfast_core::store::{PageOf, ShownPage};
 
-use super::delayed_allocation::ready;
 use super::dirty_pages::Dirty;
 use super::extent_map::{Mapping, Run};
 use super::page::{Changed, Page, is_part, zeros};
 use crate::{BLOCK, Result};
 
-pub(in crate::store) use read::Absent;
+pub(in crate::store) use read::MissingRange;
 
 /// Files up to this length are kept inside the trees.
 pub const INLINE_MAX: usize = 2048;
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
-/// Where blocks are read from.
+/// A reader of blocks.
 pub(in crate::store) trait Source {
     /// Reads one block.
     fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()>;
 
-    /// Reads one block that a page is made of which is about to be changed. Do `parts` of it wait to be written? They
-    /// are put over it, and what is read may have them already, or not.
+    /// Reads the block below a page that is about to be changed. `parts`: dirty parts lie over it;
+    /// the result may contain them or not.
     fn read_below(&self, block: u64, parts: bool, page: &mut [u8; BLOCK]) -> Result<()> {
         let _ = parts;
         self.read(block, page)
     }
 
-    /// Reads whole blocks that lie side by side.
+    /// Reads adjacent blocks.
     fn read_row(&self, block: u64, row: &mut [u8]) -> Result<()> {
         let (pages, _) = row.as_chunks_mut();
         for (block, page) in (block..).zip(pages) {
@@ -52,7 +51,7 @@ pub(in crate::store) trait Source {
     }
 }
 
-/// What changed of a file's content, and how the rest is found.
+/// A file's changed content, and the extents of the rest.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Content {
     len: u64,
@@ -65,32 +64,19 @@ enum Form {
     Mapped { mapping: Mapping, dirty: Dirty },
 }
 
-/// Pages of a file that wait to be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::store) struct Waits {
-    pub(in crate::store) pages: usize,
-    /// Those of them that a commit may as well take now.
-    pub(in crate::store) ready: usize,
-}
-
-/// Was all of it written?
-fn is_full(page: ShownPage<'_>) -> bool {
-    page.filled() == BLOCK
-}
-
-/// The blocks that a range of bytes touches.
+/// The blocks that a byte range touches.
 fn touched(range: &Range<u64>) -> Range<u64> {
     range.start / BLOCK_LEN..range.end.div_ceil(BLOCK_LEN)
 }
 
-/// The blocks that lie wholly in a range of bytes.
+/// The blocks that lie wholly in a byte range.
 fn whole(range: &Range<u64>) -> Range<u64> {
     let start = range.start.div_ceil(BLOCK_LEN);
     start..(range.end / BLOCK_LEN).max(start)
 }
 
-/// The ends of bytes that are written, where what is around them in their blocks must be known: 0 for others, as where whole
-/// sectors are written.
+/// The ends of a write at which the rest of the block must be known; 0 for an end at a sector
+/// boundary, where it need not.
 pub(in crate::store) fn edges_of(bytes: &Range<u64>) -> [u64; 2] {
     let (start, end) = (bytes.start, bytes.end);
     let in_sectors = [start, end].map(|at| is_part(&(at as usize..at as usize)));
@@ -103,7 +89,7 @@ pub(in crate::store) fn edges_of(bytes: &Range<u64>) -> [u64; 2] {
 }
 
 impl Content {
-    /// Of a file with these few bytes.
+    /// An inline file.
     pub(in crate::store) fn inline(bytes: Vec<u8>) -> Self {
         Self {
             len: bytes.len() as u64,
@@ -111,7 +97,7 @@ impl Content {
         }
     }
 
-    /// Of a file of this length whose blocks have places.
+    /// A mapped file.
     pub(in crate::store) fn mapped(len: u64, mapping: Mapping) -> Self {
         let dirty = Dirty::default();
         Self {
@@ -120,13 +106,13 @@ impl Content {
         }
     }
 
-    /// Agrees to a length that the attributes say; what was read is from before they did.
-    pub(in crate::store) fn settle(&mut self, len: u64) {
-        // Without a source nothing is read, so nothing fails; few bytes have no places to give back.
+    /// Adjusts content that was read to the length in newer attributes.
+    pub(in crate::store) fn set_len(&mut self, len: u64) {
+        // Without a source nothing is read, so this cannot fail; an inline file has no extents to
+        // free.
         let _ = self.resize(len, None);
     }
 
-    /// The bytes, if they are few.
     pub(in crate::store) fn as_inline(&self) -> Option<&[u8]> {
         match &self.form {
             Form::Inline(bytes) => Some(bytes),
@@ -134,7 +120,6 @@ impl Content {
         }
     }
 
-    /// The places, if there are any.
     pub(in crate::store) fn mapping(&self) -> Option<&Mapping> {
         match &self.form {
             Form::Inline(_) => None,
@@ -142,19 +127,16 @@ impl Content {
         }
     }
 
-    /// Pages that wait to be written.
-    pub(in crate::store) fn dirty(&self) -> Waits {
+    /// How many pages are dirty.
+    pub(in crate::store) fn dirty(&self) -> usize {
         match &self.form {
-            Form::Inline(_) => Waits::default(),
-            Form::Mapped { dirty, .. } => Waits {
-                pages: dirty.len(),
-                ready: ready(dirty),
-            },
+            Form::Inline(_) => 0,
+            Form::Mapped { dirty, .. } => dirty.len(),
         }
     }
 
-    /// Puts bytes in. They may lie beyond the end. `kept`: pages that hold them already, with all else
-    /// that is in their blocks.
+    /// Writes bytes, perhaps beyond the end. `kept`: cached pages that already hold all bytes of
+    /// their blocks.
     pub(in crate::store) fn write(
         &mut self,
         offset: u64,
@@ -191,40 +173,41 @@ impl Content {
         Ok(())
     }
 
-    /// Puts a part of a block in, whose rest nobody has to know.
+    /// Writes whole sectors of a block; the rest of it stays unknown.
     fn put_part(&mut self, block: u64, from: usize, bytes: &[u8]) {
         let Form::Mapped { dirty, .. } = &mut self.form else {
             unreachable!("asked of mapped files only");
         };
         match dirty.get_mut(block) {
             Some(changed) => changed.put(from, bytes),
-            None => dirty.put(block, Changed::part(from, bytes), false),
+            None => dirty.put(block, Changed::part(from, bytes)),
         }
     }
 
-    /// Puts a whole block in, that somebody else has, if it can be kept.
+    /// Takes a page of the cache as a whole block, if it can be shared.
     fn keep(&mut self, block: u64, page: ShownPage<'_>) -> bool {
         let Form::Mapped { dirty, .. } = &mut self.form else {
             unreachable!("asked of mapped files only");
         };
-        let full = is_full(page);
-        if dirty.renew(block, page, full) {
+        if let Some(Changed::Kept(kept)) = dirty.get_mut(block)
+            && page.renew(kept)
+        {
             return true;
         }
         page.share()
-            .map(|page| dirty.put(block, Changed::Kept(page), full))
+            .map(|page| dirty.put(block, Changed::Kept(page)))
             .is_some()
     }
 
-    /// Gives the file another length; returns the places that it does not need any more.
-    /// Without a source: in replay.
+    /// Changes the file's length; returns the extents that are free then. `source` is `None` in
+    /// replay.
     pub(in crate::store) fn resize(
         &mut self,
         len: u64,
         source: Option<&dyn Source>,
     ) -> Result<Vec<Run>> {
         if len > self.len {
-            // What was allocated behind the end stays.
+            // Blocks preallocated beyond the end stay.
             self.grow(len, source)?;
             return Ok(Vec::new());
         }
@@ -252,7 +235,7 @@ impl Content {
         }
     }
 
-    /// Says how long the file is, if it grew by other means than bytes.
+    /// Raises `len`, and zeroes the bytes between.
     pub(in crate::store) fn grow(&mut self, len: u64, source: Option<&dyn Source>) -> Result<()> {
         if len <= self.len {
             return Ok(());
@@ -274,9 +257,9 @@ impl Content {
         Ok(())
     }
 
-    /// Lets bytes of a range read as zeros; returns places that are not needed any more.
+    /// Zeroes a byte range; returns the extents that are free then.
     ///
-    /// `keep`: places stay, and are as if never written. Without a source: in replay.
+    /// `keep`: blocks stay allocated, and become unwritten. `source` is `None` in replay.
     pub(in crate::store) fn zero(
         &mut self,
         range: Range<u64>,
@@ -321,7 +304,7 @@ impl Content {
         Ok(Vec::new())
     }
 
-    /// Zeroes bytes of one block, if it holds any.
+    /// Zeroes bytes of one block, if it has data.
     fn zero_within_page(&mut self, range: Range<u64>, source: &dyn Source) -> Result<()> {
         let block = range.start / BLOCK_LEN;
         let start = block * BLOCK_LEN;
@@ -336,8 +319,9 @@ impl Content {
         Ok(())
     }
 
-    /// Has pages read that are needed to change a part of the blocks at these bytes, and to make the file so long: what
-    /// follows reads nothing. The file is as it was. `known`: blocks that the caller has all of.
+    /// Loads the partial pages at `edges`, and the last one if the file is to become longer, so
+    /// that the change itself reads nothing. The content stays the same. `known`: blocks of which
+    /// the caller has all bytes.
     pub(in crate::store) fn prepare(
         &mut self,
         edges: [u64; 2],
@@ -348,7 +332,7 @@ impl Content {
         let end = if len > self.len { self.len } else { 0 };
         for (place, at) in edges.into_iter().chain([end]).enumerate() {
             let block = at / BLOCK_LEN;
-            // The end is zeroed behind it, whatever the caller has of that.
+            // The bytes after the old end must be zeroed, which the caller's page does not show.
             let known = |block| place < edges.len() && known(block);
             if !at.is_multiple_of(BLOCK_LEN) && self.needs(block) && !known(block) {
                 self.page(block, false, source)?;
@@ -357,7 +341,7 @@ impl Content {
         Ok(())
     }
 
-    /// Does it take a device to know all of a block?
+    /// Must a block be read to know all of it?
     fn needs(&self, block: u64) -> bool {
         let Form::Mapped { mapping, dirty } = &self.form else {
             return false;
@@ -367,7 +351,7 @@ impl Content {
             && mapping.find(block).is_some_and(|run| !run.unwritten)
     }
 
-    /// A page to be changed. `whole`: all of it is about to be.
+    /// A page to be changed. `whole`: it is overwritten completely.
     fn page(&mut self, block: u64, whole: bool, source: &dyn Source) -> Result<&mut Page> {
         let len = self.len;
         let Form::Mapped { mapping, dirty } = &mut self.form else {
@@ -387,7 +371,7 @@ impl Content {
                     changed.show_in(&mut page);
                 }
             }
-            dirty.put(block, Changed::Whole(page), false);
+            dirty.put(block, Changed::Whole(page));
         }
         match dirty.get_mut(block) {
             Some(Changed::Whole(page)) => Ok(page),
@@ -395,7 +379,7 @@ impl Content {
         }
     }
 
-    /// Gives up the inline form.
+    /// Turns an inline file into a mapped one.
     fn become_mapped(&mut self) {
         let Form::Inline(bytes) = &mut self.form else {
             return;
@@ -405,7 +389,7 @@ impl Content {
         for (block, part) in bytes.chunks(BLOCK).enumerate() {
             let mut page = zeros();
             page[..part.len()].copy_from_slice(part);
-            dirty.put(block as u64, Changed::Whole(page), false);
+            dirty.put(block as u64, Changed::Whole(page));
         }
         let mapping = Mapping::default();
         self.form = Form::Mapped { mapping, dirty };

@@ -1,73 +1,39 @@
-//! What is asked of space for blocks of a file that are about to be written.
+//! Delayed allocation: what is requested from the allocator for dirty pages.
 
 use std::ops::Range;
 
-use super::dirty_pages::Dirty;
 use super::extent_map::{Mapping, Run};
 use crate::Result;
-use crate::space::{Extent, FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
+use crate::space::{FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
 
-/// Where places come from.
-pub(in crate::store) trait Places {
-    /// Takes blocks that were set aside for this place in the file, where it has none, maybe fewer.
-    fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run>;
+/// The allocator of one file's blocks.
+pub(in crate::store) trait BlockAllocator {
+    /// Takes preallocated blocks for this place in the file, perhaps fewer.
+    fn preallocated(&mut self, logical: u64, blocks: u64) -> Option<Run>;
 
-    /// Finds room for what is asked for, maybe for less.
+    /// Allocates what is requested, perhaps less.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no space.
     fn find(&mut self, request: &FileRequest) -> Result<Run>;
 }
 
-/// A piece is worth setting aside where so much of it, at least, has a place or waits for one.
+/// A window of the file is preallocated if at least this part of it is allocated or dirty.
 const WORTHWHILE_PART: u64 = 12;
 
-/// Where that is so of all that waits in a stretch of at least so many blocks, half of it is enough in each piece: of what
-/// comes in random order some pieces have had less than others so far, and would lie in pieces for ever.
+/// If that holds for all dirty pages in a range of at least so many blocks, half of it suffices for
+/// each window. Otherwise, in a file written in random order, windows that have had few writes so
+/// far would stay fragmented.
 const STRETCH_MIN: u64 = 16 * 2048;
 
-/// Blocks of rows far apart that get their places at once, at most.
+/// Blocks of distant rows that are allocated together, at most.
 const ALIKE_MAX: u64 = 1024;
 
-/// Runs that are passed one by one before the next is searched for.
+/// Runs passed one by one before a new search.
 const STEPS_MAX: u32 = 16;
 
-/// Of files whose blocks lie within less there is never much to be written early.
-const READY_SPREAD_MIN: u64 = 1024;
-
-/// This part of the stretch that a file's blocks lie in must wait before any is written: with a few more than
-/// [`WORTHWHILE_PART`] no piece is left in which fewer do.
-const DENSE_PART: u64 = 8;
-
-/// However many may wait, of blocks that lie as far apart as this so few are met in each piece that none is set
-/// aside.
-const HOPELESS_SPREAD: u64 = 131_072 * WORTHWHILE_PART;
-
-/// How many of a file's blocks that wait a commit may as well take now: waiting longer would neither let more of them
-/// lie side by side, nor meet their writer again, as far as one can see.
-pub(in crate::store) fn ready(dirty: &Dirty) -> usize {
-    if is_far_apart(dirty) {
-        dirty.len()
-    } else if is_dense(dirty) {
-        dirty.full()
-    } else {
-        0
-    }
-}
-
-/// Do blocks that wait lie so far apart that no piece of the file is worth being set aside?
-fn is_far_apart(dirty: &Dirty) -> bool {
-    dirty.spread() > HOPELESS_SPREAD
-}
-
-/// Do blocks that wait lie so near to each other that all lie in pieces that will be set aside, or nearly all?
-fn is_dense(dirty: &Dirty) -> bool {
-    let spread = dirty.spread();
-    spread >= READY_SPREAD_MIN && dirty.len() as u64 * DENSE_PART >= spread
-}
-
-/// What is asked for blocks from `first` on that have no place: as many as there are before the next
-/// that has one, at most `row`. Nothing more is set aside.
+/// A request for unallocated blocks from `first` on: up to the next allocated one, at most `row`.
+/// Nothing is preallocated.
 pub(in crate::store) fn missing(mapping: &Mapping, first: u64, row: u64, size: u64) -> FileRequest {
     let mapped = |(logical, run): (u64, Run)| Mapped {
         logical,
@@ -85,27 +51,24 @@ pub(in crate::store) fn missing(mapping: &Mapping, first: u64, row: u64, size: u
     }
 }
 
-/// The blocks of a file that wait to be written, ascending.
+/// The dirty blocks of a file, ascending.
 pub(in crate::store) struct Waiting {
     blocks: Vec<u64>,
-    /// Blocks of the file.
+    /// The file's length in blocks.
     size: u64,
-    /// May it grow?
+    /// May the file grow?
     growing: bool,
-    /// The part of a piece that is worth setting it aside.
+    /// The part of a window from which on it is preallocated.
     worthwhile: u64,
-    /// The window looked at last, and whether little of it is written.
+    /// The window judged last, and whether little of it is used.
     judged: Option<(Window, bool)>,
-    /// The row that was counted last, by the places in it.
+    /// The row counted last, as indices.
     counted: Range<usize>,
-    /// What got its place last, which the mapping need not have yet.
-    placed: Option<Mapped>,
 }
 
 impl Waiting {
-    /// These blocks of a file of so many.
     pub(in crate::store) fn new(blocks: Vec<u64>, size: u64, mapping: &Mapping) -> Self {
-        // A file that is written for the first time, all of it, is likely to be complete.
+        // A file that is written for the first time, as a whole, is probably complete.
         let growing = !mapping.is_empty() || blocks.len() as u64 != size;
         let stretch = match blocks[..] {
             [first, .., last] => last - first + 1,
@@ -123,19 +86,13 @@ impl Waiting {
             worthwhile,
             judged: None,
             counted: 0..0,
-            placed: None,
         }
     }
 
-    /// These have their places, whether the mapping has them already or not.
-    pub(in crate::store) fn placed(&mut self, logical: u64, extent: Extent) {
-        self.placed = Some(Mapped { logical, extent });
-    }
-
-    /// The block at this place among those that wait, and how many follow each other from there on.
+    /// The dirty block at index `place`, and the length of the row that begins there.
     pub(in crate::store) fn row(&mut self, place: usize) -> Option<(u64, u64)> {
         let (&first, _) = self.blocks.get(place..)?.split_first()?;
-        // A long row that has its places in many pieces is asked for as often, and counted once.
+        // A long row that gets several extents is asked for as often, but counted once.
         if !self.counted.contains(&place) {
             let row = self.blocks[place..].iter().zip(first..);
             let length = row.take_while(|(at, expected)| **at == *expected).count();
@@ -144,7 +101,7 @@ impl Waiting {
         Some((first, (self.counted.end - place) as u64))
     }
 
-    /// What is asked for a row at `place` that has no place.
+    /// The request for an unallocated row at index `place`.
     pub(in crate::store) fn request(
         &mut self,
         mapping: &Mapping,
@@ -153,16 +110,13 @@ impl Waiting {
         row: u64,
     ) -> FileRequest {
         let mut request = missing(mapping, first, row, self.size);
-        let later = |before: &Mapped| self.placed.is_none_or(|it| it.logical <= before.logical);
-        request.before = request.before.filter(later).or(self.placed);
         request.growing = self.growing;
         request.scattered = self.is_scattered(place, &request, mapping);
         request
     }
 
-    /// The rows that get their places with what is asked for, which is at `place`: its own, and if little is
-    /// written around there those that follow of which the same is true. So they lie side by side, and
-    /// are looked for once.
+    /// The rows to allocate with a request at index `place`: its own, and if it is scattered, the
+    /// scattered rows after it. So they become contiguous with one allocation.
     pub(in crate::store) fn alike(
         &mut self,
         place: usize,
@@ -179,7 +133,7 @@ impl Waiting {
         while blocks < ALIKE_MAX
             && let Some((first, row)) = self.row(place)
         {
-            // Up to the next block that has a place, which may be this one.
+            // Up to the next allocated block, which may be `first`.
             while behind
                 .next_if(|(at, run)| at + run.extent.length <= first)
                 .is_some()
@@ -195,11 +149,11 @@ impl Waiting {
                 size: self.size,
                 ..FileRequest::new(first, row.max(1))
             };
-            // What is at the end is judged by what is before it.
+            // The file's last blocks are judged by those before them.
             if row == 0 || alone.end() >= self.size || !self.is_scattered(place, &alone, mapping) {
                 break;
             }
-            // Half of it would get a place elsewhere.
+            // A part of it would be allocated elsewhere.
             if blocks + row > ALIKE_MAX {
                 break;
             }
@@ -210,11 +164,11 @@ impl Waiting {
         rows
     }
 
-    /// Is little written around there, as far as one can see? The request is for what is at `place`.
+    /// Is little of the file used around a request at index `place`?
     fn is_scattered(&mut self, place: usize, request: &FileRequest, mapping: &Mapping) -> bool {
         let goes_on = |before: Mapped| before.logical + before.extent.length == request.logical;
         if request.end() >= self.size && request.before.is_none_or(goes_on) {
-            // It grows at its end.
+            // It appends to the file.
             return false;
         }
         let whole = FileRequest {
@@ -231,14 +185,14 @@ impl Waiting {
             return scattered;
         }
         let enough = window.length().div_ceil(self.worthwhile);
-        // No more than these can tell: numbers ascend, so as many as are enough reach from any place.
+        // These indices suffice: blocks ascend, so `enough` of them lie within `enough` indices.
         let near = |from: usize, to: usize| &self.blocks[from..to.min(self.blocks.len())];
         let before = near(place.saturating_sub(enough as usize), place);
         let behind = near(place, place + enough as usize);
         let before = before.len() - before.partition_point(|block| *block < window.start);
         let behind = behind.partition_point(|block| *block < window.end);
         let mut seen = (before + behind) as u64;
-        // What waits may have a place already, and counts twice: then it is written often.
+        // A dirty block that is allocated counts twice: it is written often.
         for (first, run) in mapping.behind(window.start) {
             if first >= window.end || seen >= enough {
                 break;
@@ -256,7 +210,6 @@ impl Waiting {
 mod tests {
     use super::*;
     use crate::space::Extent;
-    use crate::store::file::page::Changed;
 
     /// Blocks of 8 MiB.
     const WINDOW: u64 = 2048;
@@ -266,7 +219,7 @@ mod tests {
         let mut place = 0;
         let mut asked = Vec::new();
         while let Some((first, row)) = waiting.row(place) {
-            asked.push(waiting.request(mapping, place, first, row).sets_aside());
+            asked.push(waiting.request(mapping, place, first, row).preallocates());
             place += row as usize;
         }
         asked
@@ -276,9 +229,17 @@ mod tests {
     fn room_is_set_aside_where_much_is_written_and_not_where_little_is() {
         let (none, size) = (Mapping::default(), 100 * WINDOW);
         let dense = (0..WINDOW).step_by(6);
-        assert!(asked(&none, dense, size).into_iter().all(|aside| aside));
+        assert!(
+            asked(&none, dense, size)
+                .into_iter()
+                .all(|preallocated| preallocated)
+        );
         let sparse = (WINDOW..9 * WINDOW).step_by(16);
-        assert!(asked(&none, sparse, size).into_iter().all(|aside| !aside));
+        assert!(
+            asked(&none, sparse, size)
+                .into_iter()
+                .all(|preallocated| !preallocated)
+        );
     }
 
     #[test]
@@ -290,7 +251,7 @@ mod tests {
             .filter(|(_, it)| it % 10 == 3)
             .map(|(at, _)| at)
             .collect();
-        // By chance this one has had half as much as the others.
+        // This window happens to have had half as many.
         let mut few = 0;
         let blocks = tenth.into_iter().filter(|at| {
             let here = at / WINDOW == 98;
@@ -299,11 +260,17 @@ mod tests {
         });
         let blocks: Vec<u64> = blocks.collect();
         let asked_of = |blocks: &[u64]| asked(&none, blocks.iter().copied(), size);
-        assert!(asked_of(&blocks).into_iter().all(|aside| aside));
+        assert!(
+            asked_of(&blocks)
+                .into_iter()
+                .all(|preallocated| preallocated)
+        );
         let there = blocks.iter().filter(|at| **at / WINDOW == 98);
         let alone: Vec<u64> = there.copied().collect();
         assert!(
-            asked_of(&alone).into_iter().all(|aside| !aside),
+            asked_of(&alone)
+                .into_iter()
+                .all(|preallocated| !preallocated),
             "of itself it is little"
         );
     }
@@ -362,22 +329,5 @@ mod tests {
         };
         mapping.map(0, run);
         assert_eq!(asked(&mapping, 300..301, 301), [true]);
-    }
-    #[test]
-    fn what_is_full_or_lies_too_far_apart_need_not_wait() {
-        let (few, all) = (256, 2048);
-        let ready = |step: u64, full: u64| {
-            let mut dirty = Dirty::default();
-            for at in 0..all {
-                dirty.put(at * step, Changed::part(0, &[1; 512]), at < full);
-            }
-            ready(&dirty) as u64
-        };
-        let apart = HOPELESS_SPREAD / all;
-        assert_eq!(ready(apart, few), 0, "more may come between");
-        assert_eq!(ready(apart + 2, few), all);
-        assert_eq!(ready(7, few), few);
-        assert_eq!(ready(7, all), all);
-        assert_eq!(ready(9, few), 0, "some may lie far from all others");
     }
 }

@@ -1,35 +1,27 @@
-//! Where the blocks of one file lie.
+//! The extent map of one file.
 //!
-//! *Invariants.* Runs do not overlap, neither in the file nor on the device, and none is empty. Neighbours
-//! that continue each other are one run.
-
-mod forwards;
-mod merge;
+//! *Invariants.* Runs do not overlap, neither in the file nor on the device, and none is empty.
+//! Adjacent runs that continue each other are coalesced.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::space::Extent;
-use forwards::Forwards;
 use holdfast_sync::collections::map_bytes;
-use merge::merged;
 
-/// Runs that come to so many times their number are few.
-const FEW_PART: usize = 2;
-
-/// Consecutive blocks of a file that lie consecutively on the device.
+/// Consecutive blocks of a file at consecutive blocks of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct Run {
-    /// Where they lie.
+    /// Their place on the device.
     pub(in crate::store) extent: Extent,
     /// The generation that allocated them.
     pub(in crate::store) birth: u64,
-    /// Taken, but never written: they read as zeros.
+    /// Allocated but never written: reads as zeros.
     pub(in crate::store) unwritten: bool,
 }
 
 impl Run {
-    /// The part that begins `skip` blocks in.
+    /// The rest after `skip` blocks.
     fn behind(self, skip: u64) -> Self {
         Self {
             extent: self.extent.split(skip).1,
@@ -45,14 +37,14 @@ impl Run {
         }
     }
 
-    /// Of whatever birth: nothing is shared before there are forks.
+    /// Whatever their births: nothing is shared before there are snapshots.
     fn continues(&self, other: &Self) -> bool {
         other.extent.start + other.extent.length == self.extent.start
             && self.unwritten == other.unwritten
     }
 
-    /// Both, of which the other continues this one. The older birth is that of both: it may call
-    /// an extent shared that is not, never the other way round.
+    /// This run with `other`, which continues it. The older birth counts: it may make an unshared
+    /// extent look shared, but never the reverse.
     fn with(self, other: &Self) -> Self {
         Self {
             birth: self.birth.min(other.birth),
@@ -61,29 +53,27 @@ impl Run {
     }
 }
 
-/// The blocks of a file that have a place, by their numbers in the file.
+/// The allocated blocks of a file, by block number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct Mapping(BTreeMap<u64, Run>);
 
 impl Mapping {
-    /// How many runs there are.
     pub(in crate::store) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Bytes of memory.
     pub(in crate::store) fn memory(&self) -> usize {
         map_bytes::<(u64, Run)>(self.0.len())
     }
 
-    /// The run that holds a block, from this block on.
+    /// The run from `block` on, if it is allocated.
     pub(in crate::store) fn find(&self, block: u64) -> Option<Run> {
         let (first, run) = self.0.range(..=block).next_back()?;
         let skip = block - first;
         (skip < run.extent.length).then(|| run.behind(skip))
     }
 
-    /// The first mapped block at or after this one, and the run from there on.
+    /// The first allocated block at or after `block`, and the run from there on.
     pub(in crate::store) fn next(&self, block: u64) -> Option<(u64, Run)> {
         if let Some(run) = self.find(block) {
             return Some((block, run));
@@ -91,13 +81,13 @@ impl Mapping {
         self.0.range(block..).next().map(|(at, run)| (*at, *run))
     }
 
-    /// The last run that begins before a block.
+    /// The last run that begins before `block`.
     pub(in crate::store) fn before(&self, block: u64) -> Option<(u64, Run)> {
         let last = self.0.range(..block).next_back();
         last.map(|(at, run)| (*at, *run))
     }
 
-    /// All runs that end behind a block, in the order of the file.
+    /// All runs that end after `block`, in file order.
     pub(in crate::store) fn behind(&self, block: u64) -> impl Iterator<Item = (u64, Run)> {
         let around = self.0.range(..block).next_back();
         let around = around.filter(|(first, run)| **first + run.extent.length > block);
@@ -105,41 +95,29 @@ impl Mapping {
         behind.map(|(at, run)| (*at, *run))
     }
 
-    /// For who asks for [the next run](Self::next) again and again, of blocks that ascend.
-    pub(in crate::store) fn forwards(&self) -> Forwards<'_> {
-        Forwards::new(self)
-    }
-
-    /// All runs, in the order of the file.
+    /// All runs, in file order.
     pub(in crate::store) fn iter(&self) -> impl Iterator<Item = (u64, Run)> {
         self.0.iter().map(|(at, run)| (*at, *run))
     }
 
-    /// Is nothing mapped?
     pub(in crate::store) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many blocks have a place.
+    /// Allocated blocks.
     pub(in crate::store) fn blocks(&self) -> u64 {
         self.0.values().map(|run| run.extent.length).sum()
     }
 
-    /// Gives blocks a place; returns what they had before.
+    /// Maps blocks; returns their old extents.
     pub(in crate::store) fn map(&mut self, at: u64, run: Run) -> Vec<Run> {
         let before = self.unmap(at..at + run.extent.length);
         self.fill(at, run);
         before
     }
 
-    /// Gives a place to blocks that have none.
-    pub(in crate::store) fn fill(&mut self, at: u64, run: Run) {
-        let filled = self.fill_if_bare(at, run);
-        debug_assert!(filled, "blocks that have a place");
-    }
-
-    /// Gives a place to blocks, if none of them has one.
-    fn fill_if_bare(&mut self, at: u64, run: Run) -> bool {
+    /// Maps blocks that are not allocated.
+    fn fill(&mut self, at: u64, run: Run) {
         debug_assert!(run.extent.length > 0);
         let (mut at, mut run) = (at, run);
         let end = at + run.extent.length;
@@ -148,9 +126,6 @@ impl Mapping {
         let right = left.filter(|(first, _)| *first == end);
         if right.is_some() {
             left = around.next();
-        }
-        if left.is_some_and(|(first, left)| first + left.extent.length > at) {
-            return false;
         }
         if let Some((first, left)) = left
             && first + left.extent.length == at
@@ -166,26 +141,9 @@ impl Mapping {
             self.0.remove(&end);
         }
         self.0.insert(at, run);
-        true
     }
 
-    /// As [`map`](Self::map) of many runs, in the order of the file, whatever they had before.
-    pub(in crate::store) fn map_all(&mut self, runs: Vec<(u64, Run)>) {
-        if runs.len() * FEW_PART < self.0.len() {
-            for (at, run) in runs {
-                if !self.fill_if_bare(at, run) {
-                    self.map(at, run);
-                }
-            }
-            return;
-        }
-        // Many for how many there are: a new tree is made faster than the old one is searched.
-        self.0 = merged(std::mem::take(&mut self.0), runs)
-            .into_iter()
-            .collect();
-    }
-
-    /// Takes their places from these blocks; returns the places, in the order of the file.
+    /// Unmaps blocks; returns their extents, in file order.
     pub(in crate::store) fn unmap(&mut self, range: Range<u64>) -> Vec<Run> {
         self.split(range.start);
         self.split(range.end);
@@ -193,7 +151,7 @@ impl Mapping {
         gone.iter().filter_map(|at| self.0.remove(at)).collect()
     }
 
-    /// The mapped parts of a range, cut to it.
+    /// The allocated parts of a range.
     pub(in crate::store) fn within(&self, range: Range<u64>) -> Vec<(u64, Run)> {
         let mut found = Vec::new();
         let mut at = range.start;
@@ -205,7 +163,7 @@ impl Mapping {
         found
     }
 
-    /// Blocks from `range.end` on move down to `range.start`; the range has no places any more.
+    /// Shifts blocks from `range.end` on down to `range.start`; the range is unallocated.
     pub(in crate::store) fn collapse(&mut self, range: Range<u64>) {
         debug_assert!(self.within(range.clone()).is_empty());
         let len = range.end - range.start;
@@ -215,7 +173,7 @@ impl Mapping {
         }
     }
 
-    /// Blocks from `at` on move up by `blocks`.
+    /// Shifts blocks from `at` on up by `blocks`.
     pub(in crate::store) fn insert(&mut self, at: u64, blocks: u64) {
         self.split(at);
         let behind = self.0.split_off(&at);
@@ -223,7 +181,7 @@ impl Mapping {
             .extend(behind.into_iter().map(|(at, run)| (at + blocks, run)));
     }
 
-    /// Lets a run end where this block begins.
+    /// Splits a run at this block.
     fn split(&mut self, block: u64) {
         let Some((first, run)) = self.0.range_mut(..block).next_back() else {
             return;
@@ -328,64 +286,6 @@ mod tests {
                     prop_assert!(!(adjacent && run.continues(&left)), "not merged");
                 }
                 last = Some((at, run));
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn many_runs_at_once_are_as_many_one_by_one(
-            there in prop::collection::vec((0..12_u64, 1..8_u64, any::<(bool, bool)>()), 0..40),
-            new in prop::collection::vec((0..12_u64, 1..8_u64, any::<(bool, bool)>()), 0..40),
-        ) {
-            // Rows behind each other; some continue each other, on the device too.
-            let rows = |lens: Vec<(u64, u64, (bool, bool))>| {
-                let mut end = 0;
-                let rows = lens.into_iter().map(move |(skip, len, (elsewhere, unwritten))| {
-                    let at = end + skip / 4;
-                    end = at + len;
-                    let start = 1000 + at + if elsewhere { 3000 } else { 0 };
-                    (at, run(start, len, unwritten))
-                });
-                rows.collect::<Vec<_>>()
-            };
-            let mut one_by_one = Mapping::default();
-            for (at, run) in rows(there) {
-                one_by_one.map(at, run);
-            }
-            let mut at_once = one_by_one.clone();
-            let new = rows(new);
-            for (at, run) in &new {
-                one_by_one.map(*at, *run);
-            }
-            at_once.map_all(new);
-            for at in 0..400 {
-                let behind = at_once.behind(at).map(|(first, run)| {
-                    let skip = at.saturating_sub(first);
-                    (first + skip, run.behind(skip))
-                });
-                prop_assert_eq!(behind.collect::<Vec<_>>(), one_by_one.within(at..500));
-            }
-            prop_assert_eq!(at_once, one_by_one);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn going_forwards_meets_what_searches_find(
-            there in prop::collection::btree_set(0..2000_u64, 0..300),
-            mut asked in prop::collection::vec(0..2100_u64, 0..60),
-        ) {
-            let mut mapping = Mapping::default();
-            for at in there {
-                // Some are neighbours, others are long.
-                let len = if at % 50 == 0 { 5 } else { 1 };
-                mapping.map(at, run(10_000 + at, len, false));
-            }
-            asked.sort_unstable();
-            let mut forwards = mapping.forwards();
-            for block in asked {
-                prop_assert_eq!(forwards.next(block), mapping.next(block));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! One file: its extents and its dirty pages.
 //!
-//! Owns nothing that outlives a file's [content], and knows neither the volume nor other files.
+//! Owns nothing beyond a file's [content], and knows neither the volume nor other files.
 
 pub(in crate::store) mod content;
 pub(in crate::store) mod delayed_allocation;

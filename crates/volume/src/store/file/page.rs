@@ -1,9 +1,9 @@
-//! A block's worth of bytes that changed, or the parts of it that did.
+//! Dirty pages: a block's changed bytes.
 //!
-//! A write of less than a block need not know the rest of it: where that has a place already, it need
-//! not be read, and where it has none, it is zeros that need no memory.
+//! A write of less than a block need not know the rest. If the block is allocated, it is not read;
+//! if it is not, the rest is zeros that take no memory.
 //!
-//! *Invariants.* Parts are sectors, whole ones; they ascend, and neither overlap nor touch.
+//! *Invariants.* Parts are whole sectors, ascend, and neither overlap nor touch.
 
 use holdfast_core::store::SharedPage;
 use holdfast_device::SECTOR;
@@ -13,26 +13,24 @@ use crate::BLOCK;
 
 const SECTOR_LEN: usize = SECTOR as usize;
 
-/// A block's worth of bytes.
 pub(in crate::store) type Page = Box<[u8; BLOCK]>;
 
-/// A block of zeros.
 pub(in crate::store) fn zeros() -> Page {
     vec![0; BLOCK].try_into().expect("of this length")
 }
 
-/// What changed of a block.
+/// The changed bytes of a block.
 #[derive(Clone, Debug)]
 pub(in crate::store) enum Changed {
-    /// All of it, as far as anybody knows.
+    /// All bytes of the block.
     Whole(Page),
-    /// The same, as the page cache has it: nothing is copied.
+    /// The same, as a page of the page cache, not copied.
     Kept(SharedPage),
-    /// These parts; the rest is as it was.
+    /// Some sectors; the rest is unchanged.
     Parts(Vec<Part>),
 }
 
-/// Bytes of a block from some place on.
+/// Bytes of a block at an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::store) struct Part {
     pub(in crate::store) from: usize,
@@ -45,25 +43,26 @@ impl Part {
     }
 }
 
-/// Can these bytes be a part?
+/// Is this range sector-aligned?
 pub(in crate::store) fn is_part(range: &Range<usize>) -> bool {
     range.start.is_multiple_of(SECTOR_LEN) && range.end.is_multiple_of(SECTOR_LEN)
 }
 
 impl Changed {
-    /// One part, which [`is_part`].
+    /// One sector-aligned part.
     pub(in crate::store) fn part(from: usize, bytes: &[u8]) -> Self {
         debug_assert!(is_part(&(from..from + bytes.len())));
         let bytes = bytes.to_vec();
         Self::Parts(vec![Part { from, bytes }])
     }
 
-    /// Is all of the block known? What is between the [pieces](Self::each_piece) is zero then.
+    /// Are all bytes of the block known? Gaps between the [pieces](Self::each_piece) are zeros
+    /// then.
     pub(in crate::store) fn is_whole(&self) -> bool {
         !matches!(self, Self::Parts(_))
     }
 
-    /// Shows the bytes that are here, in order, with their places in the block.
+    /// Calls `show` with the known bytes and their offsets, ascending.
     pub(in crate::store) fn each_piece<'a>(&'a self, show: &mut dyn FnMut(usize, &'a [u8])) {
         match self {
             Self::Whole(page) => show(0, &page[..]),
@@ -72,7 +71,7 @@ impl Changed {
         }
     }
 
-    /// Puts bytes in that [can be a part](is_part), over what was there.
+    /// Overwrites a sector-aligned range.
     pub(in crate::store) fn put(&mut self, from: usize, bytes: &[u8]) {
         if let Self::Kept(_) = self {
             let mut page = zeros();
@@ -94,7 +93,7 @@ impl Changed {
         }
     }
 
-    /// Shows a block with this in it; `page` holds the rest.
+    /// Copies the known bytes into `page`, which holds the rest.
     pub(in crate::store) fn show_in(&self, page: &mut [u8; BLOCK]) {
         if let Self::Kept(_) = self {
             page.fill(0);
@@ -102,7 +101,7 @@ impl Changed {
         self.show_range(0, page);
     }
 
-    /// Puts those of its bytes in that lie where `out` begins in the block; `out` holds the rest.
+    /// Copies the known bytes of a range into `out`; the range begins at `start`.
     pub(in crate::store) fn show_range(&self, start: usize, out: &mut [u8]) {
         self.each_piece(&mut |at, piece| {
             let (from, to) = (at.max(start), (at + piece.len()).min(start + out.len()));
@@ -112,7 +111,7 @@ impl Changed {
         });
     }
 
-    /// Bytes from `len` on are of no file any more.
+    /// Truncates the file at byte `len` of this block.
     pub(in crate::store) fn cut(&mut self, len: usize) {
         match self {
             Self::Whole(page) => page[len..].fill(0),
@@ -137,7 +136,7 @@ fn put_part(parts: &mut Vec<Part>, from: usize, bytes: &[u8]) {
         parts.insert(first, Part { from, bytes });
         return;
     }
-    // Those that touch or overlap it become one with it.
+    // Parts that touch or overlap the new one become one with it.
     let start = parts[first].from.min(from);
     let end = parts[behind - 1].end().max(to);
     let mut merged = vec![0; end - start];
@@ -152,19 +151,19 @@ fn put_part(parts: &mut Vec<Part>, from: usize, bytes: &[u8]) {
     };
 }
 
-/// What is to be written, and where to.
+/// A block write of a commit.
 #[derive(Debug)]
 pub(in crate::store) struct WriteInFlight {
     pub(in crate::store) block: u64,
     pub(in crate::store) changed: Changed,
-    /// Is the rest of the block zeros, whatever is there?
+    /// Is the rest of the block zeros, whatever the device has?
     pub(in crate::store) fresh: bool,
-    /// Does it go over bytes that the last commit shows?
+    /// Does it overwrite bytes that the last commit shows?
     pub(in crate::store) over: bool,
 }
 
 impl WriteInFlight {
-    /// Does it say all of the block? What is not here is zero then.
+    /// Does it define the whole block? Missing bytes are zeros then.
     pub(in crate::store) fn is_all(&self) -> bool {
         self.fresh || self.changed.is_whole()
     }

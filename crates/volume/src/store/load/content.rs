@@ -1,4 +1,4 @@
-//! What files have in them.
+//! The content of files.
 
 use holdfast_types::Ino;
 
@@ -10,7 +10,7 @@ use crate::store::file::extent_map::{Mapping, Run};
 use crate::tree::{Data, DataKey, DataKind};
 
 impl SnapshotReader<'_> {
-    /// What is known of a file's content below the active overlay.
+    /// A file's content as the layers below the active memtable know it.
     pub(in crate::store) fn content_below(&self, ino: Ino) -> Result<Content> {
         let len = self.inode(ino)?.map_or(0, |inode| inode.size);
         if let Some(frozen) = &self.layers.frozen {
@@ -40,7 +40,7 @@ impl SnapshotReader<'_> {
         Ok(Content::mapped(len, mapping))
     }
 
-    /// The places of a file's bytes that the trees have.
+    /// The extents that the trees have of a file.
     pub(in crate::store) fn places_in_trees(&self, ino: Ino) -> Result<Vec<Run>> {
         let mut places = Vec::new();
         if self.layers.roots.data.is_some() {
@@ -66,7 +66,7 @@ impl SnapshotReader<'_> {
         })?;
         Ok(inline.flatten().map(|bytes| {
             let mut content = Content::inline(bytes);
-            content.settle(len);
+            content.set_len(len);
             content
         }))
     }

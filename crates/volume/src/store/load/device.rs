@@ -1,83 +1,43 @@
-//! The device as trees and files see it: by blocks, with what is being written on top.
+//! The device, by blocks, with in-flight writes on top.
 
 use std::sync::Arc;
 
 use holdfast_device::{BlockDevice, Room, WriteRequest};
 use holdfast_types::Errno;
 
-use super::in_flight::{Announced, Ticket, Written};
+use super::in_flight::{InFlight, Ticket};
 use crate::nodes::Nodes;
 use crate::store::file::content::Source;
-use crate::store::file::page::WriteInFlight;
 use crate::tree::NodeSource;
 use crate::{BLOCK, Error, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
-/// A device, and pages on their way to it.
+/// A device, and the writes in flight to it.
 #[derive(Debug)]
 pub(in crate::store) struct Blocks {
     /// The device, with the volume's identity.
     nodes: Nodes,
-    announced: Announced,
+    pub(in crate::store) in_flight: InFlight,
 }
 
 impl Blocks {
     pub(in crate::store) fn new(device: Arc<dyn BlockDevice>, volume: u32) -> Self {
         Self {
             nodes: Nodes { device, volume },
-            announced: Announced::default(),
+            in_flight: InFlight::default(),
         }
     }
 
-    /// How many blocks were announced and are not written yet.
-    pub(in crate::store) fn on_their_way(&self) -> u64 {
-        self.announced.blocks()
-    }
-
-    /// Shows blocks to readers from now on, as if they were written.
-    pub(in crate::store) fn announce(&self, blocks: Vec<WriteInFlight>) -> Ticket {
-        self.announced.announce(blocks)
-    }
-
-    /// See [`Announced::assert_durable`].
-    pub(in crate::store) fn assert_durable(&self, upto: Ticket) {
-        self.announced.assert_durable(upto);
-    }
-
-    /// See [`Announced::assert_written`].
-    pub(in crate::store) fn assert_written(&self, upto: Ticket) {
-        self.announced.assert_written(upto);
-    }
-
-    /// Writes all blocks that were announced up to the ticket: see [`Announced::write_out`].
+    /// Writes all published blocks up to the ticket: see [`InFlight::write_out`].
     ///
     /// # Errors
-    /// If the device fails; the blocks stay announced.
-    pub(in crate::store) fn write_out(&self, upto: Ticket) -> Result<Written> {
-        self.announced.write_out(&*self.nodes.device, upto)
+    /// If the device fails; the blocks stay published.
+    pub(in crate::store) fn write_out(&self, upto: Ticket) -> Result<Ticket> {
+        self.in_flight.write_out(&*self.nodes.device, upto)
     }
 
-    /// See [`Announced::each`].
-    pub(in crate::store) fn each_announced(
-        &self,
-        ticket: Ticket,
-        show: &mut dyn FnMut(&WriteInFlight),
-    ) {
-        self.announced.each(ticket, show);
-    }
-
-    /// See [`Announced::is_unflushed`].
-    pub(in crate::store) fn is_unflushed(&self) -> bool {
-        self.announced.is_unflushed()
-    }
-
-    /// See [`Announced::flushed`].
-    pub(in crate::store) fn flushed(&self, written: Written) {
-        self.announced.flushed(written);
-    }
-
-    /// Reads whole blocks that no file has.
+    /// Reads whole blocks, without in-flight writes.
     ///
     /// # Errors
     /// If the device fails.
@@ -85,23 +45,15 @@ impl Blocks {
         Ok(self.nodes.device.read(block * BLOCK_LEN, bytes)?)
     }
 
-    /// Writes whole blocks.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub(in crate::store) fn write(&self, block: u64, bytes: &[u8]) -> Result<()> {
         Ok(self.nodes.device.write(block * BLOCK_LEN, bytes)?)
     }
 
-    /// What there is left below the device: see [`BlockDevice::room`].
+    /// Free space below the device: see [`BlockDevice::room`].
     pub(in crate::store) fn room(&self) -> Option<Room> {
         self.nodes.device.room()
     }
 
-    /// Writes pieces anywhere.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub(in crate::store) fn write_batch(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
         let requests: Vec<WriteRequest<'_>> = pieces
             .iter()
@@ -110,12 +62,12 @@ impl Blocks {
         Ok(self.nodes.device.write_batch(&requests)?)
     }
 
-    /// Nothing is written any more: others may open the device.
+    /// No writes follow: others may open the device.
     pub(in crate::store) fn unlock_device(&self) {
         self.nodes.device.unlock();
     }
 
-    /// Gives blocks back to the device: nobody reads them before they are written.
+    /// Discards blocks. They are written before they are read again.
     ///
     /// # Errors
     /// [`Error::NoDiscard`]; if the device fails.
@@ -132,7 +84,7 @@ impl Blocks {
         })
     }
 
-    /// Lets the device have so many blocks, durably.
+    /// Grows the device to so many blocks, durably.
     ///
     /// # Errors
     /// If it cannot.
@@ -144,10 +96,6 @@ impl Blocks {
         Ok(())
     }
 
-    /// Makes all that was written durable.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub(in crate::store) fn flush(&self) -> Result<()> {
         Ok(self.nodes.device.flush()?)
     }
@@ -156,11 +104,11 @@ impl Blocks {
 impl Source for Blocks {
     fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()> {
         let read = |page: &mut [u8; BLOCK]| Ok(self.nodes.device.read(block * BLOCK_LEN, page)?);
-        self.announced.show(block, page, read)
+        self.in_flight.show(block, page, read)
     }
 
     fn read_row(&self, block: u64, row: &mut [u8]) -> Result<()> {
-        if self.announced.is_empty() {
+        if self.in_flight.is_empty() {
             return self.read_at(block, row);
         }
         let (pages, _) = row.as_chunks_mut();

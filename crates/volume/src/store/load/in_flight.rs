@@ -1,7 +1,7 @@
-//! Blocks of files on their way to the device.
+//! Writes of file blocks that are in flight.
 //!
-//! A commit *announces* what it is about to write: until that is on the device, who reads one of the blocks finds
-//! it here.
+//! A commit *publishes* the blocks that it is about to write. Until they are on the device, readers
+//! find them here.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -16,24 +16,25 @@ use crate::store::file::page::{Page, WriteInFlight, zeros};
 use crate::{BLOCK, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
-/// Blocks whose writes are asked for at once.
+/// Blocks per batch of writes.
 const AT_ONCE: usize = 1024;
-/// Threads that write much at a time, at most, where the device takes it from several: copying to the host's
-/// cache takes as long as a processor does.
+/// Threads of one large write, at most, on devices that profit: copying into the host's cache takes
+/// processor time.
 const WRITERS: usize = 4;
-/// Zeros, for what is behind the bytes of a new block.
+/// The rest of a new block.
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
-/// What was announced together.
+/// Writes that were published together.
 #[derive(Debug)]
 struct Batch {
-    /// Its place among all that were announced, from 1.
+    /// Its number among all published batches, from 1.
     number: u64,
-    /// By their numbers.
+    /// By block.
     blocks: Vec<WriteInFlight>,
-    /// How often somebody has ended to look at it. That the last owner of an `Arc` comes after all others a sanitizer does
-    /// not see, and pages that were looked at go on from here, to be freed by others: this it sees.
-    looks: AtomicUsize,
+    /// Reads that have ended. Its release and the acquire in `drop` order a reader before the
+    /// thread that frees the pages. The reference count of the `Arc` does so as well, but
+    /// ThreadSanitizer does not see that.
+    reads: AtomicUsize,
 }
 
 impl Batch {
@@ -45,93 +46,78 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        self.looks.load(Ordering::Acquire);
+        self.reads.load(Ordering::Acquire);
     }
 }
 
-/// Batches that somebody looks at.
-struct Looked(Vec<Arc<Batch>>);
+/// Batches in use by a reader.
+struct Borrowed(Vec<Arc<Batch>>);
 
-impl Drop for Looked {
+impl Drop for Borrowed {
     fn drop(&mut self) {
         for batch in &self.0 {
-            batch.looks.fetch_add(1, Ordering::Release);
+            batch.reads.fetch_add(1, Ordering::Release);
         }
     }
 }
 
-/// What was announced up to a moment.
+/// A position in the sequence of published batches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct Ticket(u64);
 
 impl Ticket {
-    /// Was it given before the other?
     pub(in crate::store) fn is_before(self, other: Self) -> bool {
         self.0 < other.0
     }
 }
 
-/// What was written up to a moment: what was announced, and what else.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::store) struct Written {
-    upto: Ticket,
-    writes: u64,
-}
-
-/// Batches on their way.
+/// Published batches.
 ///
-/// *Invariant.* Of the batches that were announced the first `written` are in the device's cache; `batches` are those of the
-/// others that have blocks. The first `durable` are on the device: `durable <= written <= announced`.
+/// *Invariant.* `durable <= written <= published`. The first `written` batches are in the device's
+/// cache, the first `durable` on the device. `batches` has those of the others that are not empty.
 #[derive(Debug, Default)]
-struct OnTheirWay {
-    /// The oldest first.
+struct Queue {
+    /// Ascending.
     batches: Vec<Arc<Batch>>,
-    announced: u64,
+    published: u64,
     written: u64,
     durable: u64,
 }
 
-/// What was announced and is not written yet.
+/// The writes in flight.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Announced {
-    on_their_way: RwLock<OnTheirWay>,
+pub(in crate::store) struct InFlight {
+    queue: RwLock<Queue>,
     /// Held by the thread that writes.
-    writing: Mutex<Writes>,
+    writing: Mutex<()>,
 }
 
-/// How often something was written, and how often up to what is durable.
-#[derive(Debug, Default)]
-struct Writes {
-    begun: u64,
-    durable: u64,
-}
-
-impl Announced {
-    /// Shows blocks to readers from now on, as if they were written.
-    pub(in crate::store) fn announce(&self, mut blocks: Vec<WriteInFlight>) -> Ticket {
+impl InFlight {
+    /// Publishes writes to readers, as if they were done.
+    pub(in crate::store) fn publish(&self, mut blocks: Vec<WriteInFlight>) -> Ticket {
         if !blocks.is_sorted_by_key(|page| page.block) {
             blocks.sort_unstable_by_key(|page| page.block);
         }
-        let mut on_their_way = self.on_their_way.write();
-        on_their_way.announced += 1;
-        let number = on_their_way.announced;
+        let mut queue = self.queue.write();
         if !blocks.is_empty() {
-            let looks = AtomicUsize::new(0);
-            on_their_way.batches.push(Arc::new(Batch {
+            queue.published += 1;
+            let number = queue.published;
+            let reads = AtomicUsize::new(0);
+            queue.batches.push(Arc::new(Batch {
                 number,
                 blocks,
-                looks,
+                reads,
             }));
         }
-        Ticket(number)
+        Ticket(queue.published)
     }
 
-    /// Shows the blocks that were announced with this ticket and are not written yet.
+    /// Calls `show` with the writes of this ticket that are not done yet.
     pub(in crate::store) fn each(&self, ticket: Ticket, show: &mut dyn FnMut(&WriteInFlight)) {
-        let announced = {
-            let on_their_way = self.on_their_way.read();
-            let mut batches = on_their_way.batches.iter();
-            Looked(
+        let published = {
+            let queue = self.queue.read();
+            let mut batches = queue.batches.iter();
+            Borrowed(
                 batches
                     .find(|it| it.number == ticket.0)
                     .cloned()
@@ -139,50 +125,50 @@ impl Announced {
                     .collect(),
             )
         };
-        let blocks = announced.0.iter().flat_map(|batch| &batch.blocks);
+        let blocks = published.0.iter().flat_map(|batch| &batch.blocks);
         blocks.for_each(show);
     }
 
-    /// Nobody may announce where a file's blocks are, in the journal or in the trees, before they hold its bytes: a crash
-    /// would show what was there before, another file's perhaps.
+    /// No extent may be recorded, in the journal or in the trees, before its blocks hold the file's
+    /// bytes: a crash would expose their old contents, perhaps another file's.
     ///
     /// # Panics
-    /// If what was announced up to the ticket is not on the device.
+    /// If a batch up to the ticket is not on the device.
     pub(in crate::store) fn assert_durable(&self, upto: Ticket) {
-        let durable = self.on_their_way.read().durable;
+        let durable = self.queue.read().durable;
         assert!(
             durable >= upto.0,
-            "a mapping is announced before its data is on the device: {durable} of {} batches are",
+            "a mapping is published before its data is on the device: {durable} of {} batches are",
             upto.0
         );
     }
 
-    /// The same of a commit that does not count after a crash of the host: it may tell of what the device's cache has.
+    /// The same for a commit that does not count after a crash of the host: its blocks must be in
+    /// the device's cache.
     ///
     /// # Panics
-    /// If what was announced up to the ticket was not written.
+    /// If a batch up to the ticket was not written.
     pub(in crate::store) fn assert_written(&self, upto: Ticket) {
-        let written = self.on_their_way.read().written;
+        let written = self.queue.read().written;
         assert!(
             written >= upto.0,
-            "a mapping is announced before its data is written: {written} of {} batches are",
+            "a mapping is published before its data is written: {written} of {} batches are",
             upto.0
         );
     }
 
-    /// How many blocks are on their way.
+    /// Blocks in flight.
     pub(in crate::store) fn blocks(&self) -> u64 {
-        let on_their_way = self.on_their_way.read();
-        let batches = on_their_way.batches.iter();
+        let queue = self.queue.read();
+        let batches = queue.batches.iter();
         batches.map(|batch| batch.blocks.len() as u64).sum()
     }
 
-    /// Is nothing on its way?
     pub(in crate::store) fn is_empty(&self) -> bool {
-        self.on_their_way.read().batches.is_empty()
+        self.queue.read().batches.is_empty()
     }
 
-    /// Puts what is on its way over what the device has of a block. `read` reads that, if need be.
+    /// Shows a block with in-flight writes on top. `read` reads the device's bytes, if needed.
     ///
     /// # Errors
     /// Those of `read`.
@@ -194,11 +180,11 @@ impl Announced {
     ) -> Result<()> {
         let having = |batch: &&Arc<Batch>| batch.find(block).is_some();
         let batches = {
-            let on_their_way = self.on_their_way.read();
-            let having = on_their_way.batches.iter().filter(having);
-            Looked(having.cloned().collect())
+            let queue = self.queue.read();
+            let having = queue.batches.iter().filter(having);
+            Borrowed(having.cloned().collect())
         };
-        // What is all that there is to know of the block, and what came after it.
+        // The latest write of the whole block, and those after it.
         let mut over = Vec::new();
         let mut known = false;
         for in_flight in batches.0.iter().rev().filter_map(|batch| batch.find(block)) {
@@ -219,58 +205,55 @@ impl Announced {
         Ok(())
     }
 
-    /// Writes all that was announced up to the ticket. It is durable when a flush has ended that begins behind that, and
-    /// [was told](Self::flushed) so.
+    /// Writes all batches up to the ticket. They are durable after a later flush that is
+    /// [reported](Self::flushed) with the ticket returned.
     ///
     /// # Errors
-    /// If the device fails; it all stays announced.
+    /// If the device fails; all batches stay published.
     pub(in crate::store) fn write_out(
         &self,
         device: &dyn BlockDevice,
         upto: Ticket,
-    ) -> Result<Written> {
-        let mut writes = self.writing.lock();
+    ) -> Result<Ticket> {
+        let _one = self.writing.lock();
         let batches = {
-            let on_their_way = self.on_their_way.read();
-            let batches = &on_their_way.batches;
+            let queue = self.queue.read();
+            let batches = &queue.batches;
             let count = batches.partition_point(|batch| batch.number <= upto.0);
-            Looked(batches[..count].to_vec())
+            Borrowed(batches[..count].to_vec())
         };
-        writes.begun += u64::from(!batches.0.is_empty());
         for batch in &batches.0 {
             write_all(device, &batch.blocks)?;
         }
-        let mut on_their_way = self.on_their_way.write();
-        on_their_way.written = on_their_way.written.max(upto.0);
-        // Others may have been announced meanwhile.
-        let gone = on_their_way.batches.drain(..batches.0.len()).collect();
-        drop(on_their_way);
+        let mut queue = self.queue.write();
+        queue.written = queue.written.max(upto.0);
+        let written = Ticket(queue.written);
+        // Further batches may have been published meanwhile.
+        let gone = queue.batches.drain(..batches.0.len()).collect();
+        drop(queue);
         drop::<Vec<_>>(gone);
-        let writes = writes.begun;
-        Ok(Written { upto, writes })
+        Ok(written)
     }
 
-    /// Was anything written that is not durable?
+    /// Is any write not durable?
     pub(in crate::store) fn is_unflushed(&self) -> bool {
-        let writes = self.writing.lock();
-        writes.durable < writes.begun
+        let queue = self.queue.read();
+        queue.durable < queue.written
     }
 
-    /// A flush has ended that began when this was written.
-    pub(in crate::store) fn flushed(&self, written: Written) {
-        let mut writes = self.writing.lock();
-        writes.durable = writes.durable.max(written.writes);
-        let mut on_their_way = self.on_their_way.write();
-        on_their_way.durable = on_their_way.durable.max(written.upto.0);
+    /// A flush has ended that began after `written`.
+    pub(in crate::store) fn flushed(&self, written: Ticket) {
+        let mut queue = self.queue.write();
+        queue.durable = queue.durable.max(written.0);
     }
 }
 
-/// Writes blocks, several threads at a time if they are many.
+/// Writes blocks, by several threads if they are many.
 fn write_all(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<()> {
     let pieces: Vec<&[WriteInFlight]> = blocks.chunks(AT_ONCE).collect();
     let next = AtomicUsize::new(0);
     let work = || {
-        // Relaxed: it only deals pieces out.
+        // Relaxed: it only distributes the pieces.
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             write(device, piece)?;
         }
@@ -283,7 +266,7 @@ fn write_all(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<()> {
     };
     let others = processors.min(most).min(pieces.len() / 2).saturating_sub(1);
     thread::scope(|scope| {
-        // Without a thread the work is done here.
+        // If no thread can be started, this one does the work.
         let spawn =
             |_| without_idle_policy(|| thread::Builder::new().spawn_scoped(scope, work)).ok();
         let others: Vec<_> = (0..others).filter_map(spawn).collect();
@@ -295,7 +278,7 @@ fn write_all(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<()> {
     })
 }
 
-/// Writes blocks in the order of their numbers: neighbours as one.
+/// Writes blocks in ascending order.
 fn write(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<()> {
     let alignment = device.alignment();
     let mended = mend(device, blocks)?;
@@ -326,7 +309,7 @@ fn write(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<()> {
     Ok(device.write_batch(&requests)?)
 }
 
-/// Would the device not take its bytes as they are?
+/// Does the device refuse its bytes because of their alignment?
 fn is_askew(in_flight: &WriteInFlight, alignment: u64) -> bool {
     let mut askew = false;
     in_flight.changed.each_piece(&mut |at, bytes| {
@@ -338,7 +321,7 @@ fn is_askew(in_flight: &WriteInFlight, alignment: u64) -> bool {
     askew
 }
 
-/// Whole blocks for those that the device would not take, in their order.
+/// Whole blocks for those that are not aligned, in their order.
 fn mend(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<Vec<Page>> {
     let alignment = device.alignment();
     let mut mended = Vec::new();
@@ -372,10 +355,10 @@ mod tests {
         }
     }
 
-    fn shown(announced: &Announced, device: &MemoryDevice, block: u64) -> [u8; BLOCK] {
+    fn shown(published: &InFlight, device: &MemoryDevice, block: u64) -> [u8; BLOCK] {
         let mut page = [0; BLOCK];
         let read = |page: &mut [u8; BLOCK]| Ok(device.read(block * BLOCK_LEN, page)?);
-        announced.show(block, &mut page, read).unwrap();
+        published.show(block, &mut page, read).unwrap();
         page
     }
 
@@ -383,21 +366,21 @@ mod tests {
     fn what_is_announced_shows_at_once_and_is_on_the_device_when_it_was_written() {
         let device = MemoryDevice::new(1 << 20);
         device.write(0, &[7; 8 * BLOCK]).unwrap();
-        let announced = Announced::default();
-        announced.announce(vec![
+        let published = InFlight::default();
+        published.publish(vec![
             in_flight(5, parts(512, &[1; 512]), false),
             in_flight(3, parts(1024, &[2; 512]), true),
             in_flight(4, Changed::Whole(Box::new([3; BLOCK])), false),
         ]);
-        let ticket = announced.announce(vec![
+        let ticket = published.publish(vec![
             in_flight(5, parts(0, &[4; 512]), false),
             in_flight(4, parts(3584, &[5; 512]), false),
         ]);
-        let before: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
-        announced.write_out(&device, ticket).unwrap();
-        let after: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
+        let before: Vec<_> = (2..7).map(|at| shown(&published, &device, at)).collect();
+        published.write_out(&device, ticket).unwrap();
+        let after: Vec<_> = (2..7).map(|at| shown(&published, &device, at)).collect();
         assert!(before == after);
-        assert!(announced.is_empty());
+        assert!(published.is_empty());
         let sectors =
             |page: &[u8; BLOCK]| -> Vec<u8> { page.chunks(512).map(|it| it[0]).collect() };
         let expected = [

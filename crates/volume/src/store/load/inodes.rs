@@ -1,4 +1,4 @@
-//! Finding what is asked for: in the overlays, then in the trees.
+//! Searching in the memtables, then in the trees.
 
 use holdfast_core::store::InodeRecord;
 use holdfast_types::{FileType, Ino};
@@ -11,7 +11,7 @@ use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Known, Layers};
 use crate::tree::{Contents, Data, DataKey, DataKind, Entries, Hashes, Inodes, NodeCache, Tree};
 
-/// Everything that a search needs.
+/// The layers of a snapshot, and what a search in them needs.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct SnapshotReader<'l> {
     pub(in crate::store) layers: &'l Layers,
@@ -40,20 +40,26 @@ impl<'l> SnapshotReader<'l> {
         Tree::new(self.cache, self.layers.roots.orphans)
     }
 
-    /// An inode's attributes, with the space that it takes.
-    pub(in crate::store) fn whole_inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
+    /// What the memtables know of an inode.
+    pub(super) fn seen(&self, ino: Ino) -> Seen {
         let mut seen = Seen::default();
         for memtable in self.layers.memtables() {
             memtable.with(ino, |object| seen.add(object));
-            if !seen.needs_below() {
-                return Ok(seen.over(None));
-            }
         }
-        let below = self.inodes().get(&ino, |inode| inode.record)?;
+        seen
+    }
+
+    /// An inode's attributes, with its block count.
+    pub(in crate::store) fn whole_inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
+        let seen = self.seen(ino);
+        let below = match seen.needs_below() {
+            true => self.inodes().get(&ino, |inode| inode.record)?,
+            false => None,
+        };
         Ok(seen.over(below))
     }
 
-    /// An inode's attributes. Of its space they say nothing that holds.
+    /// An inode's attributes. Their `space` is not valid.
     pub(in crate::store) fn inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
         match self.layers.find(ino, |object| object.record.clone()) {
             Known::Found(record) => Ok(record),
@@ -62,8 +68,8 @@ impl<'l> SnapshotReader<'l> {
         }
     }
 
-    /// The attributes of several inodes, in this order, with the space that they take; cheap where the numbers
-    /// ascend.
+    /// The attributes of several inodes with their block counts, in this order; cheap where the
+    /// numbers ascend.
     pub(in crate::store) fn each_inode(
         &self,
         inos: &[Ino],
@@ -75,75 +81,18 @@ impl<'l> SnapshotReader<'l> {
             }
             return Ok(());
         }
-        let changed = self.changed(inos);
-        let mut below = Vec::new();
-        let wanted = if changed.is_empty() {
-            inos
-        } else {
-            let known = changed.iter().filter(|(_, seen)| !seen.needs_below());
-            let mut known = known.map(|(place, _)| *place).peekable();
-            let is_below = |(place, _): &(usize, &Ino)| known.next_if_eq(place).is_none();
-            below.extend(
-                inos.iter()
-                    .enumerate()
-                    .filter(is_below)
-                    .map(|(_, ino)| *ino),
-            );
-            &below
-        };
-        let mut changed = changed.into_iter().peekable();
-        let mut at = 0;
-        let mut cursor = self.inodes().range(wanted.first())?;
-        cursor.find_each(wanted, |_, inode| {
-            while let Some((_, seen)) =
-                changed.next_if(|(place, seen)| *place == at && !seen.needs_below())
-            {
-                each(seen.over(None));
-                at += 1;
-            }
-            let below = inode.map(|inode| inode.record);
-            match changed.next_if(|(place, _)| *place == at) {
-                Some((_, seen)) => each(seen.over(below)),
-                None => each(below),
-            }
-            at += 1;
+        let mut cursor = self.inodes().range(inos.first())?;
+        cursor.find_each(inos, |ino, inode| {
+            each(self.seen(ino).over(inode.map(|inode| inode.record)));
         })?;
-        changed.for_each(|(_, seen)| each(seen.over(None)));
         Ok(())
     }
 
-    /// What overlays know of these inodes, whose numbers ascend: by their places among them, ascending.
-    pub(super) fn changed(&self, inos: &[Ino]) -> Vec<(usize, Seen)> {
-        let mut changed: Vec<(usize, Seen)> = Vec::new();
-        for memtable in self.layers.memtables() {
-            let newer = changed.len();
-            memtable.with_each(inos, |place, object| {
-                let above = &mut changed[..newer];
-                match above.binary_search_by_key(&place, |(place, _)| *place) {
-                    Ok(at) => {
-                        above[at].1.add(object);
-                    }
-                    Err(_) => {
-                        let mut seen = Seen::default();
-                        if seen.add(object) {
-                            changed.push((place, seen));
-                        }
-                    }
-                }
-            });
-            if newer > 0 {
-                changed.sort_unstable_by_key(|(place, _)| *place);
-            }
-        }
-        changed
-    }
-
-    /// The records of the data tree.
     pub(in crate::store) fn data_records(&self) -> DataRecords<'l> {
         DataRecords::of(self.data())
     }
 
-    /// All records of one kind that belong to an inode.
+    /// Calls `each` with all records of one kind of an inode.
     pub(in crate::store) fn each_data(
         &self,
         ino: Ino,
@@ -161,7 +110,6 @@ impl<'l> SnapshotReader<'l> {
         Ok(())
     }
 
-    /// Is this a regular file?
     pub(in crate::store) fn is_file(&self, ino: Ino) -> Result<bool> {
         let inode = self.inode(ino)?;
         Ok(inode.is_some_and(|inode| inode.kind == FileType::Regular))

@@ -1,6 +1,6 @@
-//! What is asked for: looked for in the memtables, then in the trees.
+//! Reading: the memtables first, then the trees.
 //!
-//! Owns the device as trees and files see it, with what is on its way there on top.
+//! Owns the device with the writes in flight to it.
 
 mod content;
 pub(in crate::store) mod device;

@@ -1,4 +1,4 @@
-//! Names of directories.
+//! The names of directories.
 
 use std::ops::ControlFlow;
 
@@ -9,14 +9,14 @@ use super::SnapshotReader;
 use crate::Result;
 use crate::store::memtable::Object;
 use crate::store::memtable::names::Names;
-use crate::store::memtable::window::{Places, Window};
+use crate::store::memtable::window::{LayeredNames, Window};
 use crate::tree::{EntryKey, HashKey};
 
-/// Places that are looked at together, at most, for few names.
+/// Cookies per window, at most, while few names are found.
 const PLACES_MAX: usize = 4096;
 
 impl SnapshotReader<'_> {
-    /// Above all cookies that names of a directory have or had.
+    /// A cookie above all that names of a directory have or had.
     pub(in crate::store) fn end_cookie(&self, dir: Ino) -> Result<u64> {
         let mut next = 0;
         for memtable in self.layers.memtables() {
@@ -31,7 +31,7 @@ impl SnapshotReader<'_> {
                 }
             }
         }
-        // What an inode remembers is only above the cookies of names that went.
+        // The stored `next_cookie` only exceeds those of removed names.
         let below = self.inodes().get(&dir, |inode| inode.next_cookie)?;
         next = next.max(below.unwrap_or(0));
         let cookie = u64::MAX;
@@ -51,7 +51,7 @@ impl SnapshotReader<'_> {
         let Some(entry) = self.lookup(dir, name)? else {
             return Ok(None);
         };
-        // A load of it tells why it cannot be read.
+        // The error of an unreadable inode is reported when it is loaded.
         let inode = self.whole_inode(entry.ino).ok().flatten();
         Ok(Some((entry, inode)))
     }
@@ -64,7 +64,7 @@ impl SnapshotReader<'_> {
             ino,
             kind,
         };
-        // Names that went from a layer below are known by their places.
+        // Names removed from a lower layer are known by cookie.
         let gone = |above: usize, cookie| {
             let mut memtables = self.layers.memtables().take(above);
             memtables.any(|memtable| {
@@ -112,7 +112,7 @@ impl SnapshotReader<'_> {
         Ok(None)
     }
 
-    /// A run of a directory's names, added to those of `run`.
+    /// Appends a run of a directory's names to `run`.
     pub(in crate::store) fn names(
         &self,
         dir: Ino,
@@ -132,7 +132,7 @@ impl SnapshotReader<'_> {
         while left > 0 {
             let window = self.window(dir, after, left, places)?;
             left -= window.names.len();
-            // Where many names went in a row, more places are looked at next.
+            // Where many names in a row were removed, the next window has more cookies.
             places = places.saturating_mul(2).clamp(left, PLACES_MAX.max(left));
             for entry in window.names {
                 run.push(&entry.name, entry.cookie, entry.ino, entry.kind);
@@ -160,9 +160,9 @@ impl SnapshotReader<'_> {
         Ok(())
     }
 
-    /// At most `max` names, of at most so many places of each layer behind a cookie.
+    /// At most `max` names, from at most `most` cookies of each layer after `after`.
     fn window(&self, dir: Ino, after: u64, max: usize, most: usize) -> Result<Window> {
-        let mut places = Places::default();
+        let mut places = LayeredNames::default();
         let mut below = true;
         for memtable in self.layers.memtables() {
             let seen = memtable.with(dir, |object| {

@@ -1,4 +1,4 @@
-//! Reading a part of a file: no more of its extents are looked at than that part has.
+//! Reading a part of a file: only the extents of that part are looked at.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use holdfast_types::Ino;
 
 use super::SnapshotReader;
 use crate::store::Inner;
-use crate::store::file::content::{Absent, Content};
+use crate::store::file::content::{Content, MissingRange};
 use crate::store::file::extent_map::{Mapping, Run};
 use crate::store::memtable::barrier::Snapshot;
 use crate::store::memtable::layers::{Known, Layers};
@@ -16,7 +16,7 @@ use crate::{BLOCK, Result, space};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
-/// A run of blocks from its record.
+/// The run of an extent record.
 pub(in crate::store) fn run_of(extent: &tree::Extent) -> Run {
     Run {
         extent: space::Extent::new(extent.block, u64::from(extent.blocks)),
@@ -26,16 +26,16 @@ pub(in crate::store) fn run_of(extent: &tree::Extent) -> Run {
 }
 
 impl Inner {
-    /// Reads bytes of a file. Those that change meanwhile may come as any: their blocks may be
-    /// another file's by then.
+    /// Reads bytes of a file. Bytes that change meanwhile are undefined: their blocks may belong to
+    /// another file by then.
     ///
     /// # Errors
-    /// Those of the device, and of what was found damaged.
+    /// Those of the device, and of what is damaged.
     pub(in crate::store) fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
         loop {
             let (layers, known) = self.begin_read(ino, offset, buf);
             let read = match known {
-                Known::Found(absent) => self.fill(&absent, buf),
+                Known::Found(missing) => self.fill(&missing, buf),
                 Known::Nothing => Ok(()),
                 Known::Below => self.read_below(&layers, ino, offset, buf),
             };
@@ -45,14 +45,15 @@ impl Inner {
         }
     }
 
-    /// Reads what the layers in memory have of it. In one passage of the gate: what a commit takes out of them it
-    /// shows as [on its way](crate::store::load::in_flight) before others pass.
+    /// Reads what the memtables have, in one passage of the barrier. A commit that takes pages out
+    /// of them publishes these as [in flight](crate::store::load::in_flight) before it reopens the
+    /// barrier.
     fn begin_read(
         &self,
         ino: Ino,
         offset: u64,
         buf: &mut [u8],
-    ) -> (Snapshot<'_>, Known<Vec<Absent>>) {
+    ) -> (Snapshot<'_>, Known<Vec<MissingRange>>) {
         let passed = self.freeze_barrier.pass();
         let known = passed.find(ino, |object| {
             let content = object.content()?;
@@ -67,20 +68,20 @@ impl Inner {
     fn read_below(&self, layers: &Layers, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
         let bytes = offset..offset.saturating_add(buf.len() as u64);
         let begin = |content: &Content| Ok(content.begin_read(offset, buf));
-        let absent = self
+        let missing = self
             .snapshot_reader(layers)
             .with_bytes(ino, &bytes, begin)?;
-        self.fill(&absent, buf)
+        self.fill(&missing, buf)
     }
 
-    fn fill(&self, absent: &[Absent], buf: &mut [u8]) -> Result<()> {
+    fn fill(&self, missing: &[MissingRange], buf: &mut [u8]) -> Result<()> {
         let blocks = self.blocks();
-        absent.iter().try_for_each(|it| it.fill(buf, blocks))
+        missing.iter().try_for_each(|it| it.fill(buf, blocks))
     }
 }
 
 impl SnapshotReader<'_> {
-    /// Shows a file's content as it is now.
+    /// Calls `look` with a file's present content.
     pub(in crate::store) fn with_content<R>(
         &self,
         ino: Ino,
@@ -89,8 +90,8 @@ impl SnapshotReader<'_> {
         self.with_part(ino, 0, look, |_, _| true)
     }
 
-    /// Shows a file's content as it is now, for who reads these bytes: of the others it may say that they
-    /// are holes.
+    /// Calls `look` with a file's present content, of which only this range is valid: the rest may
+    /// show as holes.
     pub(in crate::store) fn with_bytes<R>(
         &self,
         ino: Ino,
@@ -101,54 +102,21 @@ impl SnapshotReader<'_> {
         self.with_part(ino, bytes.start / BLOCK_LEN, look, |at, _| at < end)
     }
 
-    /// The first bytes of a file at or after `offset` that take space. Asked of every file whose attributes
-    /// are wanted: the trees are looked at once, if they can be.
+    /// The first allocated run of a file at or after `offset`.
     pub(in crate::store) fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
-        let of_content = |content: &Content| content.next_space(offset);
-        let known = self
-            .layers
-            .find(ino, |object| object.content().map(of_content));
-        match known {
-            Known::Found(run) => return Ok(run),
-            Known::Nothing => return Ok(None),
-            Known::Below => {}
-        }
         let mut found = None;
-        // Extents that continue each other are one piece.
-        let mut more = move |at: u64, run: &Run| {
+        // Adjacent extents are one run.
+        let more = |at: u64, run: &Run| {
             let goes_on = found.is_none_or(|found| found == (at, run.unwritten));
             found = Some((at + run.extent.length, run.unwritten));
             goes_on
         };
-        let first = offset / BLOCK_LEN;
-        if first > 0 {
-            // What is inline has less than a block.
-            let mapping = self.extents_from(ino, first, more)?;
-            return Ok(of_content(&Content::mapped(u64::MAX, mapping)));
-        }
-        let mut mapping = Mapping::default();
-        let start = DataKey::first(ino, DataKind::Inline);
-        let mut cursor = self.data().range(Some(&start))?;
-        while let Some((key, value)) = cursor.next()?
-            && key.ino == ino
-        {
-            match value {
-                Data::Inline(_) => {
-                    let len = self.inode(ino)?.map_or(0, |inode| inode.size);
-                    let inline = self.inline_in_trees(ino, len)?;
-                    return Ok(inline.as_ref().and_then(of_content));
-                }
-                Data::Extent(extent) if more(key.offset, &run_of(&extent)) => {
-                    mapping.map(key.offset, run_of(&extent));
-                }
-                _ => break,
-            }
-        }
-        Ok(of_content(&Content::mapped(u64::MAX, mapping)))
+        let look = |content: &Content| Ok(content.next_space(offset));
+        self.with_part(ino, offset / BLOCK_LEN, look, more)
     }
 
-    /// As [`with_content`](Self::with_content), with extents from `first` on only, as long as `more` wants
-    /// the next.
+    /// As [`with_content`](Self::with_content), with extents from block `first` on, while `more`
+    /// returns `true`.
     fn with_part<R>(
         &self,
         ino: Ino,
@@ -172,7 +140,7 @@ impl SnapshotReader<'_> {
         }
     }
 
-    /// The places of a file's blocks from `first` on, as long as `more` wants the next.
+    /// The extents of a file from block `first` on, while `more` returns `true`.
     fn extents_from(
         &self,
         ino: Ino,
@@ -185,7 +153,7 @@ impl SnapshotReader<'_> {
             kind: DataKind::Extent,
             offset,
         };
-        // The one before may reach beyond the first block.
+        // The extent before may reach beyond block `first`.
         let before = self.data().last_below(&key(first), |key, value| {
             let belongs = (key.ino, key.kind) == (ino, DataKind::Extent);
             match value {

@@ -1,4 +1,4 @@
-//! The records of the data tree that an inode has.
+//! The data tree's records of one inode.
 
 use holdfast_types::Ino;
 
@@ -6,7 +6,7 @@ use super::device::Blocks;
 use crate::Result;
 use crate::tree::{Contents, Cursor, Data, DataKey, DataKind, Tree};
 
-/// The records of the data tree, cheap for inodes that ascend.
+/// Reads records of the data tree; cheap for ascending inodes.
 pub(in crate::store) struct DataRecords<'f> {
     tree: Tree<'f, Contents, Blocks>,
     cursor: Option<Cursor<'f, Contents, Blocks>>,
@@ -17,7 +17,7 @@ impl<'f> DataRecords<'f> {
         Self { tree, cursor: None }
     }
 
-    /// Shows an inode's records from those of a kind on, ascending.
+    /// Calls `each` with an inode's records from kind `from` on, ascending.
     pub(in crate::store) fn each(
         &mut self,
         ino: Ino,

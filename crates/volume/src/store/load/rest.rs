@@ -1,4 +1,4 @@
-//! What an inode has beside its record: a target, extended attributes.
+//! Symbolic link targets and extended attributes.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::store::memtable::layers::Known;
 use crate::tree::{Data, DataKind, XattrValue};
 use crate::{BLOCK, Error, Result, tree};
 
-/// Longest value of an extended attribute: Linux's.
+/// The longest value of an extended attribute, as in Linux.
 const XATTR_MAX: u64 = 64 << 10;
 
 impl SnapshotReader<'_> {
-    /// What inodes have beside their records, in this order; cheap where the numbers ascend.
+    /// Targets and attributes of these inodes, in this order; cheap where the numbers ascend.
     pub(in crate::store) fn each_rest(
         &self,
         records: &[InodeRecord],
@@ -35,7 +35,6 @@ impl SnapshotReader<'_> {
         Ok(())
     }
 
-    /// Where a symbolic link leads.
     pub(in crate::store) fn target(
         &self,
         ino: Ino,
@@ -56,7 +55,6 @@ impl SnapshotReader<'_> {
         found.ok_or_else(|| Error::Damaged(format!("symbolic link {ino} has no target")))
     }
 
-    /// All extended attributes.
     pub(in crate::store) fn xattrs(
         &self,
         ino: Ino,
@@ -106,7 +104,7 @@ impl SnapshotReader<'_> {
         Ok(there.collect())
     }
 
-    /// A value that is too large for a node.
+    /// A value that has blocks of its own.
     fn external(&self, extent: tree::Extent, len: u32) -> Result<Box<[u8]>> {
         let room = u64::from(extent.blocks) * BLOCK as u64;
         if u64::from(len) > room.min(XATTR_MAX) {

@@ -1,36 +1,35 @@
-//! What overlays know of an inode, put over what the trees know.
+//! Merging what the memtables know of an inode with the trees.
 
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::FileType;
 
 use crate::store::memtable::Object;
 
-/// What is known so far, from the newest layer down.
+/// The knowledge of the layers so far, from the newest down.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The attributes, or that it is no more.
+    /// The attributes; `Some(None)` if it was freed.
     record: Option<Option<InodeRecord>>,
-    /// The blocks of a file.
+    /// The block count of a file.
     blocks: Option<u64>,
 }
 
 impl Seen {
-    /// What the next older layer has of it. Returns whether there was anything.
-    pub(super) fn add(&mut self, object: &Object) -> bool {
+    /// Adds the next older layer.
+    pub(super) fn add(&mut self, object: &Object) {
         let content = object.content();
         if self.record.is_none() {
             let nothing = || object.fresh.then_some(None);
             self.record = object.record.clone().or_else(nothing);
         }
         if self.blocks.is_none() {
-            // Nothing below counts where it begins, or ends.
+            // A new or freed inode has nothing below.
             let none = (object.fresh || object.is_freed()).then_some(0);
             self.blocks = content.map(|content| content.blocks()).or(none);
         }
-        self.record.is_some() || self.blocks.is_some()
     }
 
-    /// Is something missing that the trees know?
+    /// Is anything missing that the trees know?
     pub(super) fn needs_below(&self) -> bool {
         match &self.record {
             None => true,
@@ -39,7 +38,7 @@ impl Seen {
         }
     }
 
-    /// The attributes over those that the trees have, if they were needed.
+    /// The attributes, given those of the trees, if they were needed.
     pub(super) fn over(self, below: Option<InodeRecord>) -> Option<InodeRecord> {
         let below_takes = below
             .as_ref()

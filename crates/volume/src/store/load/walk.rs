@@ -1,4 +1,4 @@
-//! All inodes, by number.
+//! Walking all inodes by number.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use super::SnapshotReader;
 use crate::Result;
 
 impl SnapshotReader<'_> {
-    /// Inodes behind this one, by number: at most `max`.
+    /// Inodes after `after`, by number: at most `max`.
     pub(in crate::store) fn walk(
         &self,
         after: Ino,
@@ -27,8 +27,8 @@ impl SnapshotReader<'_> {
         Ok(())
     }
 
-    /// As [`SnapshotReader::walk`], as far as one look at the trees and at the overlays reaches: up to the
-    /// number that is returned, or the end.
+    /// As [`SnapshotReader::walk`], as far as one look at each layer reaches. Returns the last
+    /// number covered, or `None` at the end.
     fn walk_part(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<Option<Ino>> {
         let reach = |full: bool, last: Option<Ino>| last.filter(|_| full).unwrap_or(Ino(u64::MAX));
         let start = run.len();
@@ -45,37 +45,26 @@ impl SnapshotReader<'_> {
             }
         }
         if !is_changed {
-            // What the trees have is all that there is.
+            // No memtable has changes there.
             return Ok((upto.0 < u64::MAX).then_some(upto));
         }
-        let fresh = inos.len();
         inos.extend(run[start..].iter().map(|record| record.ino));
         inos.retain(|ino| *ino <= upto);
-        if fresh > 0 {
-            inos.sort_unstable();
-            inos.dedup();
-        }
-        let changed = self.changed(&inos);
-        if fresh == 0 && changed.is_empty() {
-            return Ok((upto.0 < u64::MAX).then_some(upto));
-        }
-        let mut changed = changed.into_iter().peekable();
+        inos.sort_unstable();
+        inos.dedup();
         let mut below = run.split_off(start).into_iter().peekable();
         let end = start.saturating_add(max);
-        for (place, ino) in inos.iter().enumerate() {
-            let below = below.next_if(|record| record.ino == *ino);
-            match changed.next_if(|(changed, _)| *changed == place) {
-                Some((_, seen)) => run.extend(seen.over(below)),
-                None => run.extend(below),
-            }
+        for ino in inos {
+            let below = below.next_if(|record| record.ino == ino);
+            run.extend(self.seen(ino).over(below));
             if run.len() == end {
-                return Ok(Some(*ino));
+                return Ok(Some(ino));
             }
         }
         Ok((upto.0 < u64::MAX).then_some(upto))
     }
 
-    /// Numbers that cut all inodes into about equal parts.
+    /// Numbers that split all inodes into roughly equal parts.
     pub(in crate::store) fn split(&self, parts: usize) -> Result<Vec<Ino>> {
         Ok(self.inodes().split_points(parts)?)
     }

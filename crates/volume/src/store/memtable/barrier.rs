@@ -1,15 +1,15 @@
-//! The lock around the layers: who works with them passes on a line of its own core.
+//! The freeze barrier: a lock around the layers, one part of it on each core.
 //!
-//! Each core has a lock with the layers behind it. A change locks its core's for reading; a commit's cut and the end of a
-//! checkpoint lock all of them for writing, in their order, and change all: that happens once a commit, passing several
-//! times an operation.
+//! Each core has a read-write lock with a copy of the layers. A change read-locks that of its core.
+//! A commit point and the end of a checkpoint write-lock all of them in order, and update every
+//! copy: that happens once a commit, while an operation passes several times.
 //!
-//! No thread waits for a device while it has passed, or a commit would wait for that device call, and all that come
-//! after it would wait for the commit. Whatever reads the device takes a [`Snapshot`] of the layers and leaves.
+//! No thread waits for a device inside the barrier: a commit would wait for it, and all later
+//! operations for the commit. A reader of the device takes a [`Snapshot`] of the layers and leaves.
 //!
-//! *Invariants.* Whenever no lock is held for writing, all cores have the same layers, and `shared` is those. Blocks
-//! that a snapshot's trees use are used again only after `reuses` has grown: a reader that finds `reuses` as it was
-//! when the snapshot was taken has read those blocks as the trees had them.
+//! *Invariants.* While no lock is write-locked, all cores have the same layers, and `shared` equals
+//! `layers`. Blocks of a snapshot's trees are reused only after `reuses` has grown. So a reader
+//! that finds `reuses` unchanged since its snapshot has read those blocks as the trees had them.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -21,19 +21,18 @@ use crate::primitive::{
     AtomicU64, Ordering, PerCore, RwLock, RwLockReadGuard, RwLockWriteGuard, fence,
 };
 
-/// The layers, for all cores.
 #[derive(Debug)]
 pub(in crate::store) struct FreezeBarrier {
     cores: PerCore<RwLock<Own>>,
-    /// How often blocks of trees that are in no layer any more were about to be given back.
+    /// Incremented before blocks are reused that belonged to trees in no layer any more.
     reuses: Padded<AtomicU64>,
 }
 
-/// What a core has of the layers.
+/// A core's copy of the layers.
 #[derive(Debug)]
 pub(in crate::store) struct Own {
     layers: Layers,
-    /// The same, for snapshots: each core has a count of its own.
+    /// The same for snapshots, with a reference count a core.
     shared: Arc<Layers>,
 }
 
@@ -55,7 +54,7 @@ impl Deref for Own {
     }
 }
 
-/// The layers as they were at some moment. Those that change are the same as ever until a checkpoint freezes them.
+/// The layers at some moment. An active memtable still changes until a checkpoint freezes it.
 #[derive(Debug)]
 pub(in crate::store) struct Snapshot<'g> {
     freeze_barrier: &'g FreezeBarrier,
@@ -64,9 +63,9 @@ pub(in crate::store) struct Snapshot<'g> {
 }
 
 impl Snapshot<'_> {
-    /// Can no block that was read since have been used for something else?
+    /// Was no block that was read since reused?
     pub(in crate::store) fn is_current(&self) -> bool {
-        // The reads come before this load. Acquire would not keep them there; the fence does.
+        // The reads precede this load. Acquire would not keep them there; the fence does.
         fence(Ordering::SeqCst);
         self.freeze_barrier.reuses.load(Ordering::Relaxed) == self.reuses
     }
@@ -88,17 +87,17 @@ impl FreezeBarrier {
         }
     }
 
-    /// Keeps the layers as they are while the guard lives. Never over a device call. A thread that has passed may pass
-    /// again, even while another one waits to close.
+    /// Keeps the layers unchanged while the guard lives. No device call under it. Reentrant, even
+    /// while another thread waits to close.
     #[inline]
     pub(in crate::store) fn pass(&self) -> RwLockReadGuard<'_, Own> {
         self.cores.mine().read_recursive()
     }
 
-    /// The layers as they are now, for readers of the device.
+    /// The present layers, for a reader of the device.
     pub(in crate::store) fn snapshot(&self) -> Snapshot<'_> {
-        // Before the layers: had these been given up by then, the count would have grown later. Pairs with
-        // `about_to_reuse`.
+        // Before the layers are read: if they had been given up by then, the count would grow
+        // later. Pairs with `about_to_reuse`.
         let reuses = self.reuses.load(Ordering::SeqCst);
         let layers = Arc::clone(&self.pass().shared);
         Snapshot {
@@ -108,24 +107,23 @@ impl FreezeBarrier {
         }
     }
 
-    /// Says that blocks will be used again which trees had that are in no layer any more.
+    /// Announces the reuse of blocks that belonged to trees in no layer any more.
     pub(in crate::store) fn about_to_reuse(&self) {
         self.reuses.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Waits until no thread works with them any more, and keeps others waiting. A thread that has passed would wait for
-    /// itself.
+    /// Waits until no thread is inside, and keeps others out. Deadlocks if the caller is inside.
     pub(in crate::store) fn close(&self) -> Closed<'_> {
         Closed(self.cores.iter().map(|own| own.write()).collect())
     }
 }
 
-/// Nobody works with the layers but who has this.
+/// Exclusive access to the layers.
 #[derive(Debug)]
 pub(in crate::store) struct Closed<'g>(Vec<RwLockWriteGuard<'g, Own>>);
 
 impl Closed<'_> {
-    /// Changes them.
+    /// Changes every core's copy.
     pub(in crate::store) fn change(&mut self, change: impl Fn(&mut Layers)) {
         self.0.iter_mut().for_each(|own| {
             change(&mut own.layers);
@@ -182,7 +180,7 @@ mod tests {
                             });
                             assert!(Arc::ptr_eq(&closed.active, &memtable));
                         } else {
-                            // Nobody changes them meanwhile.
+                            // No change meanwhile.
                             let layers = freeze_barrier.pass();
                             let active = Arc::clone(&layers.active);
                             thread::yield_now();

@@ -1,9 +1,9 @@
-//! The hash by which names are found in the trees.
+//! The hash of names in the trees.
 
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher as _;
 
-/// Hashes names with a volume's secret seed, so that nobody can make names that collide.
+/// Hashes names with the volume's secret seed, so that collisions cannot be crafted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameHasher {
     seed: u64,

@@ -1,8 +1,7 @@
-//! The layers in which something is looked for: what changed since the last cut, what a checkpoint is
-//! folding into the trees, the trees.
+//! The layers: the active memtable, the frozen one that a checkpoint merges, and the trees.
 //!
-//! *Locking.* A change passes the gate and stays inside to its end; a cut, and the end of a checkpoint, close it. A
-//! reader works with a snapshot of the layers, outside.
+//! *Locking.* A change stays inside the freeze barrier to its end; a commit point and the end of a
+//! checkpoint close it. A reader uses a snapshot, outside.
 
 use std::sync::Arc;
 
@@ -11,23 +10,22 @@ use crate::superblock::{self, Superblock};
 use crate::tree::Root;
 use holdfast_types::Ino;
 
-/// The roots of the trees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct Roots {
     pub(in crate::store) inodes: Option<Root>,
     pub(in crate::store) entries: Option<Root>,
     pub(in crate::store) hashes: Option<Root>,
     pub(in crate::store) data: Option<Root>,
-    /// Inodes without names, in a tree of their own.
+    /// Inodes with `nlink == 0`, in a tree of their own.
     pub(in crate::store) orphans: Option<Root>,
 }
 
-/// The layers, the newest first.
+/// The layers, newest first.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Layers {
-    /// What changes now.
+    /// Receives all changes.
     pub(in crate::store) active: Arc<Memtable>,
-    /// What a checkpoint folds; it changes no more.
+    /// What a checkpoint merges; it does not change.
     pub(in crate::store) frozen: Option<Arc<Memtable>>,
     pub(in crate::store) roots: Roots,
 }
@@ -41,13 +39,13 @@ impl Layers {
         }
     }
 
-    /// The overlays, the newest first.
+    /// The memtables, newest first.
     pub(in crate::store) fn memtables(&self) -> impl Iterator<Item = &Memtable> {
         std::iter::once(&*self.active).chain(self.frozen.as_deref())
     }
 
-    /// Asks the overlays, the newest first, until one knows. `Known::Nothing`: there is nothing below
-    /// either.
+    /// Calls `look` with the object in each memtable, newest first, until one knows.
+    /// `Known::Nothing`: the trees have none either.
     pub(in crate::store) fn find<R>(
         &self,
         ino: Ino,
@@ -68,19 +66,18 @@ impl Layers {
     }
 }
 
-/// What overlays know of something.
+/// The memtables' knowledge of something.
 #[derive(Debug)]
 pub(in crate::store) enum Known<R> {
-    /// This.
     Found(R),
-    /// There is none.
+    /// It does not exist.
     Nothing,
-    /// The trees know.
+    /// Only the trees know.
     Below,
 }
 
 impl Roots {
-    /// As a superblock has them.
+    /// The roots in a superblock.
     pub(in crate::store) fn of_superblock(superblock: &Superblock) -> Self {
         let [inodes, entries, hashes, data] = superblock.roots.map(|tree| tree[0]);
         Self {
@@ -92,7 +89,6 @@ impl Roots {
         }
     }
 
-    /// All of them.
     pub(in crate::store) fn each(&self) -> [Option<Root>; 5] {
         [
             self.inodes,
@@ -103,7 +99,7 @@ impl Roots {
         ]
     }
 
-    /// As a superblock keeps them.
+    /// The roots for a superblock.
     pub(in crate::store) fn in_superblock(self) -> superblock::Roots {
         [self.inodes, self.entries, self.hashes, self.data].map(|root| [root, None, None, None])
     }

@@ -1,54 +1,51 @@
-//! What changed since a checkpoint, in memory, over the trees.
+//! The memtable: all changes since a checkpoint.
 //!
-//! Objects lie in *runs* of neighbouring numbers, which mostly come and change together: a run is found
-//! once, and what it holds lies side by side.
+//! Once *sealed*, for a checkpoint, a memtable does not change and is read without locks.
 //!
-//! Once *sealed*, for a checkpoint, it changes no more, and is read without locks.
+//! *Invariant.* While `sealed` is set, the shards are empty. While it is not set, and a shard's
+//! lock is free, that shard has all its objects.
 //!
-//! *Invariant.* Whenever `sealed` is set, the shards have nothing behind them; whenever it is not, and a shard's
-//! lock is free, all its objects are there.
-//!
-//! *Locking.* Each run lies in one shard, by its number; a shard's lock is a leaf, and no device is read or written
-//! under it. A commit's cut finds no batch half made, because it closes the store's gate.
+//! *Locking.* An object belongs to one shard, by its number. A shard's lock is a leaf, and no
+//! device is accessed under it. A commit point sees no half-applied batch, because it closes the
+//! barrier.
 
-use std::convert::Infallible;
+use std::ops::Bound;
 
 use holdfast_sync::{Estimate, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 
-use super::Growth;
-use super::objects::{Objects, RUN, bit, bits};
+use super::TreeCost;
+use super::shard::Objects;
 use super::{Object, Shard};
-use crate::store::file::content::Waits;
 
 const SHARDS: usize = 64;
+/// Neighbouring numbers share a shard: the core allocates as many to one thread.
+const RUN: u64 = 64;
 
-/// All changes.
 #[derive(Debug)]
 pub(in crate::store) struct Memtable {
     shards: Box<[Padded<Mutex<Objects>>]>,
-    /// What was in the shards.
+    /// The shards' contents.
     sealed: OnceBox<Vec<Objects>>,
-    /// Pages that wait to be written, and those of them that wait for nothing.
+    /// Dirty pages.
     dirty: Estimate,
-    ready: Estimate,
-    /// The files whose they are, and perhaps others; noted by core.
+    /// Files with dirty pages, and perhaps others, by core.
     dirty_files: PerCore<Mutex<Vec<Ino>>>,
-    /// How many keys of the trees changed at most, and bytes that they gain.
+    /// Upper bounds of changed keys of the trees, and of the bytes that they gain.
     keys: ShardedCounter,
     bytes: ShardedCounter,
-    /// What it takes in memory, in bytes.
+    /// Bytes of memory.
     memory: ShardedCounter,
 }
 
-/// The number of the shard that an object is in.
+/// The shard of an object.
 fn shard_of(ino: Ino) -> usize {
     (ino.0 / RUN) as usize % SHARDS
 }
 
-/// Each once, in the order of their numbers.
+/// Sorted, without duplicates.
 fn ascending(files: impl Iterator<Item = Ino>) -> Vec<Ino> {
     let mut files: Vec<Ino> = files.collect();
     files.sort_unstable();
@@ -62,7 +59,6 @@ impl Memtable {
             shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
             sealed: OnceBox::new(),
             dirty: Estimate::default(),
-            ready: Estimate::default(),
             dirty_files: PerCore::default(),
             keys: ShardedCounter::new(),
             bytes: ShardedCounter::new(),
@@ -70,186 +66,133 @@ impl Memtable {
         }
     }
 
-    /// The shard in which a number's object is, if it changed; to be changed, before it is sealed.
+    /// Locks the shard of an object, to change it. Only before the memtable is sealed.
     pub(in crate::store) fn shard(&self, ino: Ino) -> Shard<'_> {
         debug_assert!(self.sealed.get().is_none(), "it changes no more");
         Shard::new(self.shards[shard_of(ino)].lock(), &self.memory)
     }
 
-    /// Bytes of memory that it takes, but for pages that wait to be written, about.
+    /// Bytes of memory without dirty pages, approximately.
     pub(in crate::store) fn memory(&self) -> u64 {
         u64::try_from(self.memory.sum()).unwrap_or(0)
     }
 
-    /// Nothing changes from now on. Nobody passes the gate meanwhile.
+    /// Makes it immutable. The barrier is closed.
     pub(in crate::store) fn seal(&self) {
-        // With all shards locked: `sealed` is set before one of them is unlocked.
+        // With all shards locked: `sealed` is set before any of them is unlocked.
         let mut shards: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
         let objects = shards.iter_mut().map(|shard| std::mem::take(&mut **shard));
         let sealed = self.sealed.set(Box::new(objects.collect()));
         debug_assert!(sealed.is_ok(), "it is sealed once");
     }
 
-    /// Looks into the shard of this number.
+    /// Calls `look` with the shard of this index.
     fn look<R>(&self, number: usize, look: impl FnOnce(&Objects) -> R) -> R {
         if let Some(sealed) = self.sealed.get() {
             return look(&sealed[number]);
         }
         let shard = self.shards[number].lock();
         match self.sealed.get() {
-            // In that moment.
+            // Sealed before the lock was acquired.
             Some(sealed) => look(&sealed[number]),
             None => look(&shard),
         }
     }
 
-    /// Looks at what changed of an object.
+    /// Calls `look` with the changes of an object, if there are any.
     pub(in crate::store) fn with<R>(&self, ino: Ino, look: impl FnOnce(&Object) -> R) -> Option<R> {
-        self.look(shard_of(ino), |shard| shard.get(ino).map(look))
+        self.look(shard_of(ino), |shard| shard.get(&ino).map(|it| look(it)))
     }
 
-    /// About how many pages wait to be written.
+    /// Dirty pages, approximately.
     pub(in crate::store) fn dirty(&self) -> u64 {
         self.dirty.get()
     }
 
-    /// About how many of them wait for nothing.
-    pub(in crate::store) fn ready(&self) -> u64 {
-        self.ready.get()
-    }
-
-    /// Counts what a change of a file did to them.
-    pub(in crate::store) fn count_dirty(&self, ino: Ino, before: Waits, after: Waits) {
-        if before.pages == 0 && after.pages > 0 {
+    /// Counts the change of a file's dirty pages.
+    pub(in crate::store) fn count_dirty(&self, ino: Ino, before: usize, after: usize) {
+        if before == 0 && after > 0 {
             self.dirty_files.mine().lock().push(ino);
         }
-        self.dirty.add(after.pages as i64 - before.pages as i64);
-        self.ready.add(after.ready as i64 - before.ready as i64);
+        self.dirty.add(after as i64 - before as i64);
     }
 
-    /// Counts what a batch means for the trees.
-    pub(in crate::store) fn count(&self, growth: Growth) {
-        self.keys.add(growth.keys.cast_signed());
-        self.bytes.add(growth.bytes.cast_signed());
+    /// Counts a batch's cost.
+    pub(in crate::store) fn count(&self, tree_cost: TreeCost) {
+        self.keys.add(tree_cost.keys.cast_signed());
+        self.bytes.add(tree_cost.bytes.cast_signed());
     }
 
-    /// What all batches mean for the trees: an estimate, unless everybody else was stopped.
-    pub(in crate::store) fn growth(&self) -> Growth {
+    /// The cost of all batches: exact only while the barrier is closed.
+    pub(in crate::store) fn tree_cost(&self) -> TreeCost {
         let sum = |counter: &ShardedCounter| u64::try_from(counter.sum()).unwrap_or(0);
-        Growth {
+        TreeCost {
             keys: sum(&self.keys),
             bytes: sum(&self.bytes),
         }
     }
 
-    /// The files that have pages to be written, and perhaps others, ascending.
+    /// The files with dirty pages, and perhaps others, ascending.
     pub(in crate::store) fn dirty_files(&self) -> Vec<Ino> {
         let lists = self.dirty_files.iter();
         ascending(lists.flat_map(|list| list.lock().clone()))
     }
 
-    /// Could there be such files?
+    /// May there be such files?
     pub(in crate::store) fn has_dirty_files(&self) -> bool {
         self.dirty_files.iter().any(|list| !list.lock().is_empty())
     }
 
-    /// As [`dirty_files`](Self::dirty_files); from now on none.
+    /// As [`dirty_files`](Self::dirty_files), and clears the list.
     pub(in crate::store) fn take_dirty_files(&self) -> Vec<Ino> {
         let lists = self.dirty_files.iter();
         ascending(lists.flat_map(|list| std::mem::take(&mut *list.lock())))
     }
 
-    /// The runs in which objects changed, ascending.
-    pub(in crate::store) fn runs(&self) -> Vec<u64> {
-        let mut runs: Vec<u64> = Vec::new();
-        for number in 0..SHARDS {
-            self.look(number, |shard| runs.extend(shard.runs.keys()));
-        }
-        runs.sort_unstable();
-        runs
-    }
-
-    /// Shows every object that changed in these runs, in their order. Before it is sealed, those of a run are shown
-    /// under their shard's lock.
+    /// Calls `each` with these objects, which ascend. Before the memtable is sealed, a shard's lock
+    /// is held meanwhile.
     pub(in crate::store) fn each_of<E>(
         &self,
-        runs: &[u64],
+        inos: &[Ino],
         mut each: impl FnMut(Ino, &Object) -> Result<(), E>,
     ) -> Result<(), E> {
-        for number in runs {
-            self.look(shard_of(Ino(number * RUN)), |shard| {
-                let Some(run) = shard.runs.get(number) else {
-                    return Ok(());
-                };
-                let mut objects = bits(*number, run.there).zip(&run.objects);
-                objects.try_for_each(|(ino, object)| each(ino, object))
+        for run in inos.chunk_by(|one, other| one.0 / RUN == other.0 / RUN) {
+            self.look(shard_of(run[0]), |shard| {
+                let mut objects = shard.range(run[0]..=run[run.len() - 1]);
+                objects.try_for_each(|(ino, object)| each(*ino, object))
             })?;
         }
         Ok(())
     }
 
-    /// The numbers of all objects that changed, ascending.
+    /// The numbers of all objects, ascending.
     pub(in crate::store) fn numbers(&self) -> Vec<Ino> {
         let mut numbers = Vec::new();
-        let runs = self.runs();
-        let Ok(()) = self.each_of(&runs, |ino, _| {
-            numbers.push(ino);
-            Ok::<(), Infallible>(())
-        });
+        for number in 0..SHARDS {
+            self.look(number, |shard| numbers.extend(shard.keys()));
+        }
+        numbers.sort_unstable();
         numbers
     }
 
-    /// Looks at what changed of these objects, whose numbers ascend: at those that did, by their places
-    /// among the numbers.
-    pub(in crate::store) fn with_each(&self, inos: &[Ino], mut look: impl FnMut(usize, &Object)) {
-        let mut at = 0;
-        for some in inos.chunk_by(|one, other| one.0 / RUN == other.0 / RUN) {
-            self.look(shard_of(some[0]), |shard| {
-                if let Some(run) = shard.runs.get(&(some[0].0 / RUN)) {
-                    for (place, ino) in (at..).zip(some) {
-                        let bit = bit(*ino);
-                        if run.there & bit != 0 {
-                            look(place, &run.objects[run.place(bit)]);
-                        }
-                    }
-                }
-            });
-            at += some.len();
-        }
-    }
-
-    /// Numbers of new objects behind one and up to another, ascending: at most `max`. `None`: nothing there changed
-    /// at all.
+    /// New objects after `after` and up to `upto`, ascending: at most `max`. `None`: no object
+    /// there changed.
     pub(in crate::store) fn fresh_within(
         &self,
         after: Ino,
         upto: Ino,
         max: usize,
     ) -> Option<Vec<Ino>> {
-        let mut found: Vec<Ino> = Vec::new();
-        let mut changed = false;
-        let (first, last) = (after.0 / RUN, upto.0 / RUN);
-        if last - first < SHARDS as u64 {
-            // Few runs: each is asked for, instead of all shards.
-            for number in first..=last {
-                self.look(shard_of(Ino(number * RUN)), |shard| {
-                    if let Some(run) = shard.runs.get(&number) {
-                        changed = true;
-                        let fresh = bits(number, run.fresh);
-                        found.extend(fresh.filter(|ino| after < *ino && *ino <= upto));
-                    }
-                });
-            }
-        } else {
-            for number in 0..SHARDS {
-                self.look(number, |shard| {
-                    changed |= !shard.runs.is_empty();
-                    let fresh = shard.fresh_after(after).take_while(|ino| *ino <= upto);
-                    found.extend(fresh.take(max));
-                });
-            }
-            found.sort_unstable();
+        let (mut found, mut changed) = (Vec::new(), false);
+        for number in 0..SHARDS {
+            self.look(number, |shard| {
+                let within = (Bound::Excluded(after), Bound::Included(upto));
+                let objects = shard.range(within).inspect(|_| changed = true);
+                let fresh = objects.filter(|(_, object)| object.fresh);
+                found.extend(fresh.map(|(ino, _)| *ino).take(max));
+            });
         }
+        found.sort_unstable();
         found.truncate(max);
         changed.then_some(found)
     }

@@ -1,4 +1,4 @@
-//! What changed of one object.
+//! The changes of one object.
 
 use std::collections::BTreeMap;
 
@@ -8,87 +8,78 @@ use super::names::Names;
 use crate::store::file::content::Content;
 use holdfast_sync::collections::map_bytes;
 
-/// What changed of one inode and all that belongs to it.
+/// The changes of one inode and all that belongs to it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::store) struct Object {
-    /// Its attributes, or that it is no more; `None`: as below.
+    /// The attributes; `Some(None)` if it was freed; `None` if unchanged.
     pub(in crate::store) record: Option<Option<InodeRecord>>,
-    /// What few have.
+    /// What few objects have.
     rest: Option<Box<Rest>>,
-    /// Nothing below has this number: what is here is all.
+    /// No lower layer has this number: these changes are all there is.
     pub(in crate::store) fresh: bool,
 }
 
-/// What is there beside attributes.
+/// Changes besides attributes.
 #[derive(Clone, Debug, Default)]
 pub(in crate::store) struct Rest {
     /// The target of a new symbolic link.
     pub(in crate::store) target: Option<Box<[u8]>>,
-    /// Extended attributes that changed; `None`: gone.
+    /// Extended attributes that changed; `None` if removed.
     pub(in crate::store) xattrs: Xattrs,
-    /// A file's bytes, if they changed.
+    /// A file's content, if it changed.
     pub(in crate::store) content: Option<Box<Content>>,
-    /// A directory's names, as far as they changed.
+    /// A directory's changed names.
     pub(in crate::store) names: Option<Box<Names>>,
-    /// What it took when it was weighed last.
-    weighed: Weight,
+    /// The memory when last measured.
+    measured: Measured,
 }
 
-/// Bytes of memory, and how many things there were then that take some.
+/// Bytes of memory, and the number of items then.
 #[derive(Clone, Copy, Debug, Default)]
-struct Weight {
+struct Measured {
     bytes: usize,
     things: usize,
 }
 
-/// An object is weighed again once more things than so many, and this part of all, came or went.
+/// Memory is measured again after more items than this, and this part of them, came or went.
 const FEW: usize = 2;
 const PART: usize = 8;
 
-/// Extended attributes that changed.
 pub(in crate::store) type Xattrs = BTreeMap<Box<[u8]>, Option<Box<[u8]>>>;
 
-/// One of them.
 type Xattr = (Box<[u8]>, Option<Box<[u8]>>);
 
 impl Object {
-    /// What is there beside attributes.
     pub(in crate::store) fn rest(&self) -> Option<&Rest> {
         self.rest.as_deref()
     }
 
-    /// What is there beside attributes, to be changed.
     pub(in crate::store) fn rest_mut(&mut self) -> &mut Rest {
         self.rest.get_or_insert_default()
     }
 
-    /// A file's bytes, if they changed.
     pub(in crate::store) fn content(&self) -> Option<&Content> {
         self.rest()?.content.as_deref()
     }
 
-    /// A file's bytes, if they changed, to change them again.
     pub(in crate::store) fn content_mut(&mut self) -> Option<&mut Content> {
         self.rest.as_mut()?.content.as_deref_mut()
     }
 
-    /// These are its attributes from now on.
     #[inline]
     pub(in crate::store) fn set_record(&mut self, record: &InodeRecord) {
         self.record = Some(Some(record.clone()));
     }
 
-    /// The names, if they changed.
     pub(in crate::store) fn names(&self) -> Option<&Names> {
         self.rest()?.names.as_deref()
     }
 
-    /// The names, to be changed.
     pub(in crate::store) fn names_mut(&mut self) -> &mut Names {
         self.rest_mut().names.get_or_insert_default()
     }
 
-    /// It is no more. What the trees have of it is found there; which names went is known only here.
+    /// Frees it. Its records in the trees are found there; removed names are known only here.
     pub(in crate::store) fn end(&mut self) {
         let names = self.rest.take().and_then(|rest| rest.names);
         *self = Self {
@@ -100,45 +91,44 @@ impl Object {
         }
     }
 
-    /// Bytes of memory that it took, beside its own, when it was weighed last.
+    /// Bytes of memory besides its own, when last measured.
     #[inline]
-    pub(super) fn weighed(&self) -> usize {
-        self.rest().map_or(0, |rest| rest.weighed.bytes)
+    pub(super) fn measured(&self) -> usize {
+        self.rest().map_or(0, |rest| rest.measured.bytes)
     }
 
-    /// Weighs it, if much of it has come or gone since, and gives the bytes.
+    /// Measures its memory again, if much has changed since; returns the bytes.
     #[inline]
-    pub(super) fn weigh(&mut self) -> usize {
-        self.rest.as_mut().map_or(0, |rest| rest.weigh())
+    pub(super) fn measure(&mut self) -> usize {
+        self.rest.as_mut().map_or(0, |rest| rest.measure())
     }
 
-    /// Is it no more?
     pub(in crate::store) fn is_freed(&self) -> bool {
         matches!(self.record, Some(None))
     }
 }
 
 impl Rest {
-    fn weigh(&mut self) -> usize {
-        let before = self.weighed;
+    fn measure(&mut self) -> usize {
+        let before = self.measured;
         let things = self.things();
         if before.bytes == 0 || things.abs_diff(before.things) > FEW + before.things / PART {
-            self.weighed = Weight {
+            self.measured = Measured {
                 bytes: self.bytes(),
                 things,
             };
         }
-        self.weighed.bytes
+        self.measured.bytes
     }
 
-    /// How many things there are that take memory, about; with few steps.
+    /// The number of allocations, approximately; cheap.
     fn things(&self) -> usize {
         let content = self.content.as_ref().map_or(0, |content| content.things());
         let names = self.names.as_ref().map_or(0, |names| names.len());
         content + names + self.xattrs.len()
     }
 
-    /// Bytes of memory, its own included.
+    /// Bytes of memory, including its own.
     fn bytes(&self) -> usize {
         let target = self.target.as_ref().map_or(0, |target| target.len());
         let xattrs = self.xattrs.iter().map(|(name, value)| {

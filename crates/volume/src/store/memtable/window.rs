@@ -1,27 +1,27 @@
-//! A run of a directory's names, put together from several layers.
+//! A window of a directory's names, merged from several layers.
 
 use std::collections::BTreeMap;
 
 use holdfast_core::store::EntryRecord;
 
-/// Names of consecutive places.
+/// Names of consecutive cookies.
 pub(in crate::store) struct Window {
     pub(in crate::store) names: Vec<EntryRecord>,
-    /// There may be more behind this cookie.
+    /// There may be more after this cookie.
     pub(in crate::store) upto: Option<u64>,
 }
 
-/// What the layers say of places, the newest first.
+/// The layers' names by cookie.
 #[derive(Default)]
-pub(in crate::store) struct Places {
-    /// What is there, or that nothing is.
+pub(in crate::store) struct LayeredNames {
+    /// The newest layer's name, or none.
     places: BTreeMap<u64, Option<EntryRecord>>,
-    /// Not all layers were asked for what lies behind this.
+    /// Not all layers were asked beyond this.
     pub(in crate::store) upto: Option<u64>,
 }
 
-impl Places {
-    /// Takes in what the next layer says, in the order of cookies. If that are `max` places, there may be
+impl LayeredNames {
+    /// Adds the next older layer's names, in the order of cookies. If there are `max`, there may be
     /// more.
     pub(in crate::store) fn take(
         &mut self,
@@ -40,7 +40,7 @@ impl Places {
         }
     }
 
-    /// The names of the places of which all is known, at most `max`.
+    /// The names up to where all layers are known, at most `max`.
     pub(in crate::store) fn window(self, max: usize) -> Window {
         let mut upto = self.upto;
         let known = |cookie: &u64| upto.is_none_or(|upto| *cookie <= upto);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn newer_layers_hide_older_ones_as_far_as_all_were_asked() {
-        let mut places = Places::default();
+        let mut places = LayeredNames::default();
         places.take([entry(3, 30), (5, None), entry(8, 80)].into_iter(), 3);
         places.take([entry(3, 31), entry(4, 41), entry(5, 51)].into_iter(), 3);
         assert_eq!(places.upto, Some(5));
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_window_that_is_not_full_is_the_end() {
-        let mut places = Places::default();
+        let mut places = LayeredNames::default();
         places.take([entry(3, 30)].into_iter(), 9);
         places.take([(3, None), entry(4, 40)].into_iter(), 9);
         let window = places.window(9);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_full_window_ends_at_its_last_name() {
-        let mut places = Places::default();
+        let mut places = LayeredNames::default();
         places.take((1..=9).map(|cookie| entry(cookie, cookie)), 20);
         let window = places.window(4);
         assert_eq!((window.names.len(), window.upto), (4, Some(4)));

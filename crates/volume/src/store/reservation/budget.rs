@@ -1,81 +1,78 @@
-//! How much memory the volume may take for what it could have written, or could read again: parts of
-//! the [`Memory`] that it shares with its file system.
+//! The volume's shares of the [`Memory`] budget that it has in common with its file system.
 //!
 //! | of the limit | | at least |
 //! |---|---|---|
-//! | a sixth | pages that wait to be written; as many are on their way | 4 MiB |
-//! | a sixth | changes that are not in the trees yet; from the half on they are brought there, while as many come | 4 MiB |
-//! | an eighth | nodes of the trees, and no more than [`OpenOptions::cache`](crate::store::OpenOptions::cache) | 2 MiB |
+//! | a sixth | dirty pages; as many are in flight | 4 MiB |
+//! | a sixth | changes in the active memtable; from half of it on they are checkpointed | 4 MiB |
+//! | an eighth | tree nodes, up to [`OpenOptions::cache`](crate::store::OpenOptions::cache) | 2 MiB
+//! |
 //!
-//! What can be freed at any time makes way for all of that.
+//! Reclaimable memory makes way for all of that.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use holdfast_core::budget::{Class, Member, Memory, Usage};
+use holdfast_core::budget::{Member, Memory};
 use holdfast_core::shrinkers::Registered;
 
-use super::nodes::{HasNodes, Nodes};
+use crate::store::VolumeStore;
+use crate::store::budget_member::Nodes;
 use crate::store::commit::progress::HELP_MAX;
-use crate::store::load::device::Blocks;
-use crate::store::memtable::Memtable;
-use crate::store::{Inner, VolumeStore};
-use crate::tree::NodeCache;
 use crate::{BLOCK, Result};
 
-/// At least so many bytes of pages may wait: fewer are not worth a commit.
+/// The least limit of dirty bytes: fewer are not worth a commit.
 const PAGES_MIN: u64 = 4 << 20;
-/// At least so many bytes of changes may wait: fewer are not worth a checkpoint.
+/// The least limit of changes: fewer are not worth a checkpoint.
 const CHANGES_MIN: u64 = 4 << 20;
-/// At least so many bytes of nodes: the upper ones of all trees.
+/// The least limit of nodes: the upper levels of all trees.
 const NODES_MIN: u64 = 2 << 20;
 
-/// The volume's limit, and whether changes may have come to their part of it.
+/// The volume's limit, and whether changes may have reached half of their share.
 #[derive(Debug)]
 pub(in crate::store) struct Budget {
-    limit: AtomicU64,
-    crowded: AtomicBool,
+    /// The limit of the whole budget, in bytes.
+    pub(in crate::store) limit: AtomicU64,
+    over_half: AtomicBool,
     memory: OnceLock<Arc<Memory>>,
-    /// Frees nodes beyond their part.
-    shrinker: OnceLock<Arc<Registered<Nodes<Inner>>>>,
+    /// Frees nodes beyond their share.
+    shrinker: OnceLock<Arc<Registered<Nodes>>>,
 }
 
 impl Budget {
-    /// Without a limit.
     pub(in crate::store) fn new() -> Self {
         Self {
             limit: AtomicU64::new(u64::MAX),
-            crowded: AtomicBool::new(false),
+            over_half: AtomicBool::new(false),
             memory: OnceLock::new(),
             shrinker: OnceLock::new(),
         }
     }
 
-    /// Pages that may wait.
+    /// The limit of dirty pages.
     pub(in crate::store) fn pages(&self) -> u64 {
         (self.limit.load(Relaxed) / 6).max(PAGES_MIN) / BLOCK as u64
     }
 
-    /// Bytes of changes that may wait. From the half on they are worth a checkpoint.
+    /// The limit of changes in bytes. From half of it on they are worth a checkpoint.
     fn changes(&self) -> u64 {
         changes_of(self.limit.load(Relaxed))
     }
 
-    /// Bytes of nodes.
-    fn nodes(&self) -> u64 {
+    /// The limit of nodes in bytes.
+    pub(in crate::store) fn nodes(&self) -> u64 {
         (self.limit.load(Relaxed) / 8).max(NODES_MIN)
     }
 
-    /// Looks, now and then, whether changes have come to their part.
+    /// Checks the changes against half of their limit.
     pub(in crate::store) fn look(&self, changes: u64) {
         if changes > self.changes() / 2 {
-            self.crowded.store(true, Relaxed);
+            self.over_half.store(true, Relaxed);
         }
         self.moved();
     }
 
-    /// Something was added: the whole memory is looked at, by and by.
+    /// Has the shared budget look at all memory, eventually.
     pub(in crate::store) fn moved(&self) {
         if let Some(memory) = self.memory.get() {
             memory.moved();
@@ -83,38 +80,38 @@ impl Budget {
     }
 }
 
-/// Bytes of changes that may wait, of this limit.
+/// The limit of changes, for this limit of memory.
 fn changes_of(limit: u64) -> u64 {
     (limit / 6).max(CHANGES_MIN)
 }
 
-/// As many in this process, before the volume shares any memory.
+/// The same for this process, before the volume shares a budget.
 pub(in crate::store) fn changes_of_process() -> u64 {
     changes_of(Memory::of_process().limit())
 }
 
 impl VolumeStore {
-    /// Shares this memory with others from now on.
+    /// Joins this memory budget.
     pub(in crate::store) fn share(&self, memory: &Arc<Memory>) {
         let first = self.inner.budget.memory.set(Arc::clone(memory)).is_ok();
         if !first {
             return;
         }
-        let nodes = memory.shrinkers().register(Nodes::new(), &self.inner);
-        // It shares a memory once.
+        let nodes = memory.shrinkers().register(Nodes, &self.inner);
+        // A store joins one budget.
         let _ = self.inner.budget.shrinker.set(nodes);
         memory.join(Arc::downgrade(&self.inner) as Weak<dyn Member>);
     }
 
-    /// Waits if there are too many changes, until a checkpoint has taken them, not until it is done: so it takes as many
-    /// as there may be, and as many more come meanwhile. If the volume's thread comes to nothing, the checkpoint is made
-    /// here.
+    /// Waits while there are too many changes: until a checkpoint has frozen them, not until it is
+    /// done. So a checkpoint takes as many as the limit, while as many may come. If the volume's
+    /// thread makes no progress, the checkpoint is made here.
     pub(in crate::store) fn keep_budget(&self) -> Result<()> {
         if self.has_room_for_changes() {
             return Ok(());
         }
         let inner = &self.inner;
-        let _waits = inner.tallies.writer_waits.begin();
+        let _waits = inner.counters.writer_waits.begin();
         let until = Instant::now() + HELP_MAX;
         loop {
             inner.running()?;
@@ -128,48 +125,20 @@ impl VolumeStore {
         }
     }
 
-    /// May more changes wait? If half of what may does, a checkpoint is asked for.
+    /// Is there room for more changes? From half of their limit on a checkpoint is requested.
     pub(in crate::store) fn has_room_for_changes(&self) -> bool {
         let (inner, budget) = (&self.inner, &self.inner.budget);
-        // Relaxed: a hint. The line is written when a checkpoint is due, not by every batch.
-        if !budget.crowded.load(Relaxed) {
+        // Relaxed: a hint. It is written when a checkpoint is due, not by every batch.
+        if !budget.over_half.load(Relaxed) {
             return true;
         }
         let changed = inner.freeze_barrier.pass().active.memory();
         if changed > budget.changes() / 2 {
-            self.worker.ask_to_fold();
+            self.worker.ask_to_checkpoint();
         } else {
-            budget.crowded.store(false, Relaxed);
+            budget.over_half.store(false, Relaxed);
         }
         changed <= budget.changes()
-    }
-}
-
-impl HasNodes for Inner {
-    fn nodes(&self) -> &NodeCache<Blocks> {
-        &self.cache
-    }
-}
-
-impl Member for Inner {
-    fn usage(&self) -> Usage {
-        let (changes, pages) = {
-            let layers = self.freeze_barrier.pass();
-            let changes = layers.memtables().map(Memtable::memory);
-            (changes.sum::<u64>(), layers.active.dirty())
-        };
-        let pages = pages + self.blocks().on_their_way();
-        let nodes = self.cache.counts();
-        Usage::NONE
-            .with(Class::Nodes, (nodes.bytes - nodes.once) as u64)
-            .with(Class::Dirty, changes + self.journal.memory())
-            .with(Class::Waiting, pages * BLOCK as u64)
-    }
-
-    fn limit(&self, all: u64, _own: u64) {
-        self.budget.limit.store(all, Relaxed);
-        let nodes = usize::try_from(self.budget.nodes()).unwrap_or(usize::MAX);
-        self.cache.limit(nodes);
     }
 }
 
@@ -193,7 +162,7 @@ mod tests {
             ..OpenOptions::default()
         };
         let store = Arc::new(VolumeStore::open(device, &never).unwrap());
-        let memory = Memory::apart(0);
+        let memory = Memory::separate(0);
         let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
@@ -203,7 +172,7 @@ mod tests {
         for page in 0..4 * most {
             let at = page * BLOCK as u64;
             fs.write(&who, &file, at, &[1; BLOCK]).unwrap();
-            // An estimate: a core tells what it adds now and then.
+            // An estimate: each core batches its updates.
             assert!(active().dirty() <= most + 1024);
         }
         assert!(active().dirty() > 0, "not a commit for each page");
@@ -220,7 +189,7 @@ mod tests {
         store.close().unwrap();
     }
 
-    /// Runs `test` on a thread that has no slot of its own in a `PerCore`: others have them all.
+    /// Runs `test` on a thread without a `PerCore` slot: other threads hold them all.
     fn without_a_slot(test: impl FnOnce() + Send) {
         let slots = PerCore::<()>::default();
         let (taken, done) = (Barrier::new(2), Barrier::new(slots.iter().count() + 1));
@@ -265,10 +234,10 @@ mod tests {
             atime: AtimePolicy::Strict,
             ..Options::default()
         };
-        let fs = FileSystem::within(Arc::clone(&store) as _, options, Memory::apart(0)).unwrap();
+        let fs = FileSystem::within(Arc::clone(&store) as _, options, Memory::separate(0)).unwrap();
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
-        // More than there is room for at once, were each of them one key alone.
+        // More than the budget, if each were one key.
         let count = CHANGES_MIN / 64;
         for number in 0..count {
             let name = format!("{number}");
@@ -277,7 +246,7 @@ mod tests {
         }
         fs.sync().unwrap();
         store.inner.checkpoint().unwrap();
-        let begun = store.inner.freeze_barrier.pass().active.growth().keys;
+        let begun = store.inner.freeze_barrier.pass().active.tree_cost().keys;
         assert_eq!(begun, 0);
         let mut most = 0;
         for number in (0..count).map(|number| number * 1009 % count) {
@@ -303,15 +272,5 @@ mod tests {
         budget.limit.store(0, Relaxed);
         assert_eq!(budget.pages() * BLOCK as u64, PAGES_MIN);
         assert_eq!((budget.changes(), budget.nodes()), (CHANGES_MIN, NODES_MIN));
-    }
-
-    #[test]
-    fn changes_are_looked_at_by_what_they_take() {
-        let budget = Budget::new();
-        budget.limit.store(0, Relaxed);
-        budget.look(CHANGES_MIN / 2);
-        assert!(!budget.crowded.load(Relaxed));
-        budget.look(CHANGES_MIN / 2 + 1);
-        assert!(budget.crowded.load(Relaxed));
     }
 }

@@ -1,36 +1,37 @@
-//! What an operation may cost: blocks for pages, nodes of trees, blocks of the journal. All of it is computed
-//! here, from what the core [intends](Intent).
+//! Worst-case cost of an operation: blocks for pages, tree nodes, blocks of the journal. Computed
+//! from the core's [`Intent`].
 
 use holdfast_core::store::{Change, Intent};
 
 use crate::store::file::content::INLINE_MAX;
-use crate::store::memtable::Growth;
+use crate::store::memtable::TreeCost;
 use crate::store::memtable::layers::Roots;
 use crate::{BLOCK, journal};
 
 /// Blocks of a node.
 const NODE: u64 = 4;
-/// Children of an interior node that is no longer than it must be, where there are many: there are more.
+/// Children of an interior node, at least, in a large tree.
 const CHILDREN_MIN: u64 = 64;
-/// Records of extents of one file that a leaf has at least, where there are many.
+/// Extent records of one file in a leaf, at least, where there are many.
 const EXTENTS_MIN: u64 = 160;
-/// Bytes of values that lie in a leaf: longer ones get blocks of their own.
+/// Longest value that stays in a leaf; longer ones get blocks of their own.
 const VALUE_INLINE: u64 = 2048;
-/// Bytes of the journal that a record may take beside names and data.
+/// Journal bytes of a record besides names and data, at most.
 const RECORD_MAX: u64 = journal::RECORD_MAX as u64;
-/// And a batch: its head, and the headers of the frames that it is in, which are two if it is as long as an attribute may be.
+/// Journal bytes of a batch: its head, and the frame headers. It spans two frames if it has an
+/// attribute of maximal length.
 const FRAME: u64 = (journal::HEAD_MAX + 2 * journal::FRAME_HEADER) as u64;
-/// Bytes of the journal, and of a leaf, that a place takes at most.
+/// Bytes of an extent in the journal and in a leaf, at most.
 const PLACE: u64 = 32;
 
-impl Growth {
-    /// What a batch changes, as far as it says so: what moves within a file is known to the core alone.
+impl TreeCost {
+    /// The cost of a batch, as far as it shows: only the core knows what moves within a file.
     #[inline]
     pub(in crate::store) fn of(batch: &[Change<'_>]) -> Self {
-        Cost::of(&Intent::of(batch)).growth
+        Cost::of(&Intent::of(batch)).tree_cost
     }
 
-    /// What so many places change that pages got: at both ends of each a record, and one for it.
+    /// The cost of so many extents: each may split two neighbours.
     pub(in crate::store) const fn of_places(places: u64) -> Self {
         Self {
             keys: 2 * places,
@@ -38,30 +39,31 @@ impl Growth {
         }
     }
 
-    /// Blocks that this adds at most to what a checkpoint takes: of each key a leaf that becomes two, and the nodes
-    /// `above` it, but for the root.
+    /// Blocks that this adds to a checkpoint, at most: each key splits a leaf and rewrites `above`
+    /// interior nodes.
     #[inline]
     pub(in crate::store) const fn blocks_at_most(self, above: u64) -> u64 {
         (2 + above) * NODE * self.keys + self.added() + 1
     }
 
-    /// Blocks that a checkpoint of these trees, of so many nodes, takes at most before it frees any.
+    /// Blocks that a checkpoint of trees with so many nodes takes, at most, before it frees any.
     pub(in crate::store) fn blocks(self, roots: &Roots, nodes: u64) -> u64 {
-        // Of each level one node more, where a tree grows.
+        // One node more a level, where a tree grows.
         let paths = roots
             .each()
             .map(|root| root.map_or(1, |root| u64::from(root.level) + 2));
-        // Each leaf that changes may lie below interior nodes of its own.
+        // Each changed leaf may have its own path of interior nodes.
         let above = (above(roots) * self.keys).min(nodes / CHILDREN_MIN);
         NODE * (2 * self.keys.min(nodes) + above + paths.iter().sum::<u64>()) + self.added()
     }
 
-    /// Blocks that the trees have more at most once a checkpoint is done: each leaf that was full may be two.
+    /// Blocks by which the trees grow, at most, once a checkpoint is done: each full leaf may be
+    /// split.
     pub(in crate::store) fn kept(self, nodes: u64) -> u64 {
         NODE * self.keys.min(nodes) + self.added()
     }
 
-    /// Leaves are at least a third full, mostly all.
+    /// Leaves are at least a third full, mostly completely.
     const fn added(self) -> u64 {
         2 * self.bytes / BLOCK as u64
     }
@@ -74,18 +76,16 @@ pub(in crate::store) fn above(roots: &Roots) -> u64 {
     max_ino_seen.unwrap_or(0).saturating_sub(1)
 }
 
-/// What an operation may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {
     /// Blocks for pages.
     pub(super) pages: u64,
-    pub(super) growth: Growth,
+    pub(super) tree_cost: TreeCost,
     /// Blocks of the journal.
     pub(super) journal: u64,
 }
 
 impl Cost {
-    /// What these intentions cost at most.
     #[inline]
     pub(super) const fn of(intent: &Intent) -> Self {
         let Intent {
@@ -105,30 +105,31 @@ impl Cost {
             name_bytes,
             left,
             left_bytes,
-            again,
+            replaced,
             values,
             value_bytes,
         } = *intent;
-        // What a stretch of a file changes are neighbours: bytes kept inline come first, extents behind them. So they lie in
-        // leaves side by side: those at both ends, one more where records come, and those between, which are full of them.
+        // Keys of one range of a file are neighbours: inline bytes first, extents after them. So
+        // they take the leaves at both ends, one more where records are added, and full leaves
+        // between.
         let of_files = 2 * ranges + (2 * pieces + written + touched) / EXTENTS_MIN;
-        // A name is found by its place and by its hash.
-        let of_names = (2 * (names + left)).saturating_sub(again);
-        // What is written to a page that does not stay inline goes past the journal, and past the trees.
+        // Each name has an entry and a hash.
+        let of_names = (2 * (names + left)).saturating_sub(replaced);
+        // Data beyond the inline limit goes neither to the journal nor into the trees.
         let inline = INLINE_MAX as u64 * (ranges + pieces);
         let small_bytes = if small_bytes < inline {
             small_bytes
         } else {
             inline
         };
-        // The inode, its place among those without names, and of its content and attributes what lies at both ends.
+        // The inode, its orphan record, and both ends of its content and attributes.
         let of_ended = 4 * ended;
         let rounded = match value_bytes > VALUE_INLINE {
             true => values * BLOCK as u64,
             false => 0,
         };
         let places = written + allocated + touched + 2 * (ranges + pieces) + moved;
-        let growth = Growth {
+        let tree_cost = TreeCost {
             keys: inodes + records + of_ended + of_names + values + of_files,
             bytes: 160 * inodes
                 + 40 * records
@@ -143,7 +144,7 @@ impl Cost {
         let bytes = name_bytes + left_bytes + value_bytes + small_bytes + PLACE * allocated;
         Self {
             pages: pages + moved,
-            growth,
+            tree_cost,
             journal: match items {
                 0 => 0,
                 _ => (FRAME + RECORD_MAX * items + bytes).div_ceil(BLOCK as u64),
@@ -165,20 +166,20 @@ mod tests {
             name: b"name",
             cookie: 1,
         };
-        let one = Growth::of(std::slice::from_ref(&leave));
-        let many = Growth::of(&vec![leave; 1000]);
+        let one = TreeCost::of(std::slice::from_ref(&leave));
+        let many = TreeCost::of(&vec![leave; 1000]);
         assert_eq!(many.keys, 1000 * one.keys);
         assert_eq!(many.blocks(&roots, one.keys), one.blocks(&roots, one.keys));
         assert!(many.blocks(&roots, 100) > one.blocks(&roots, 100));
         let bytes = 1 << 20;
-        let more = Growth { bytes, ..one };
+        let more = TreeCost { bytes, ..one };
         assert!(more.blocks(&roots, 1) >= one.blocks(&roots, 1) + 2 * bytes / BLOCK as u64);
     }
 
     #[test]
     fn a_checkpoint_takes_no_more_than_the_sum_of_what_each_was_charged() {
         let roots = Roots::default();
-        let some = |keys, bytes| Growth { keys, bytes };
+        let some = |keys, bytes| TreeCost { keys, bytes };
         for nodes in [1, 50, 1000, 100_000] {
             for (one, other) in [
                 (some(1, 0), some(300, 70_000)),

@@ -1,15 +1,17 @@
-//! A sparse image on a host that has less room than the image promises.
+//! A sparse image on a host with less free space than the image promises.
 //!
-//! What was never written takes room of the host when it is, and the host may give it to somebody else first. So no more
-//! blocks are promised than the host has room for: the others are *withheld*, and an operation that needs one of them is told `ENOSPC`
-//! before anything is changed, as on a volume that is full. A write that fails for want of room would stop the volume.
+//! A block that was never written takes host space when it is, and the host may have given that to
+//! other files. So the allocator offers no more blocks than the host has space for; the others are
+//! *withheld*. An operation that needs them fails with `ENOSPC` before it changes anything, as on a
+//! full volume. A write that failed for want of space would stop the volume.
 //!
-//! *Invariant*, at each look: free blocks that are promised to nobody and not withheld, those that are set aside for nodes
-//! included, and what may still be written to blocks in use, are no more than the host has left. Between looks others may
-//! take of that: a core's [credit](super::Pool) is a small part of what there was at the last one.
+//! *Invariant*, at each look: let `ours` be the free unreserved blocks that are not withheld, those
+//! set aside for nodes included. `ours` plus the blocks in use that are not written yet are no more
+//! than the host has left. Between looks others may take some of that: a core's
+//! [allowance](super::Pool) is a small part of what there was at the last look.
 //!
-//! Blocks that were written once and are free again have room, but which they are nobody knows. When room is short the
-//! host is told which blocks are free (they are discarded), so that it has their room again.
+//! Blocks that were written and freed have host space, but it is unknown which they are. When space
+//! is short, all free blocks are discarded, which returns their space to the host.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -20,20 +22,21 @@ use crate::BLOCK;
 use crate::space::Space;
 
 const BLOCK_LEN: u64 = BLOCK as u64;
-/// The part of what a host has left that is not counted on: it needs some of it to note where the image lies.
+/// The part of the host's free space that is not counted on: the host needs some for its own
+/// metadata.
 const MARGIN_PART: u64 = 64;
-/// Milliseconds for which a look is good enough for those that do not need it badly.
+/// Milliseconds for which a look suffices, unless space is short.
 const LOOK_EVERY: u64 = 10;
-/// Blocks with room that are free, from which on telling the host of them is worth a look at all groups.
+/// Free blocks with host space from which on a discard is worth a look at all groups.
 const WORTH_DISCARDING: u64 = 256;
 
-/// When the host was looked at, and what telling it brought.
+/// The time of the last look, and the result of the last discard.
 #[derive(Debug)]
 pub(super) struct Host {
     opened: Instant,
-    /// Milliseconds from then to the last look.
+    /// Milliseconds from `opened` to the last look.
     looked: AtomicU64,
-    /// Free blocks that had room and kept it, when the host was told of all of them.
+    /// Free blocks that kept their host space at the last discard of all.
     kept: AtomicU64,
 }
 
@@ -48,10 +51,10 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Is the last look too old? Then this is the next.
+    /// Is a new look due? Then it counts as done.
     pub(super) fn is_due(&self) -> bool {
         let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // Relaxed: of two that look at once neither is wrong.
+        // Relaxed: two threads may both look.
         let is_due = now.saturating_sub(self.looked.load(Relaxed)) >= LOOK_EVERY;
         if is_due {
             self.looked.store(now, Relaxed);
@@ -59,45 +62,47 @@ impl Host {
         is_due
     }
 
-    /// Are there so many more free blocks with room than were left when the host was told of all, that telling it again is worth it?
-    pub(super) fn is_worth_telling(&self, excess: u64) -> bool {
+    /// Are there enough free blocks with host space that a discard would return?
+    pub(super) fn is_discard_worthwhile(&self, excess: u64) -> bool {
         excess >= self.kept.load(Relaxed).saturating_add(WORTH_DISCARDING)
     }
 
-    /// The host was told of all free blocks, and so many kept their room. `u64::MAX`: it takes no discards.
-    pub(super) fn was_told(&self, kept: u64) {
+    /// All free blocks were discarded, and `kept` kept their space; `u64::MAX`: the device takes no
+    /// discards.
+    pub(super) fn set_kept(&self, kept: u64) {
         self.kept.store(kept, Relaxed);
     }
 }
 
-/// How an image uses its blocks.
+/// Use of an image's blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Image {
-    /// Blocks that data and nodes may lie in.
+    /// Blocks for data and nodes.
     pub(super) total: u64,
     /// The others.
     pub(super) own: u64,
-    /// Free blocks that were promised.
-    pub(super) promised: u64,
+    /// Reserved free blocks.
+    pub(super) reserved: u64,
 }
 
 impl Image {
-    /// Blocks with room that data and nodes may lie in.
+    /// Blocks for data and nodes that have host space.
     fn given(&self, room: Room) -> u64 {
         (room.given / BLOCK_LEN).saturating_sub(self.own)
     }
 
-    /// Of `ours`, the free blocks that are promised to nobody, how many may be.
+    /// How many of `ours`, the free unreserved blocks, may be offered.
     fn allowed(&self, room: Room, ours: u64) -> u64 {
         let left = room.left / BLOCK_LEN;
         let left = left - left / MARGIN_PART;
-        let used = self.total.saturating_sub(ours + self.promised);
-        // Blocks in use that have no room yet: allocated and not written, or on their way.
-        let owed = used.saturating_sub(self.given(room)) + self.promised;
+        let used = self.total.saturating_sub(ours + self.reserved);
+        // Blocks in use without host space: not written yet, or in flight.
+        let owed = used.saturating_sub(self.given(room)) + self.reserved;
         left.saturating_sub(owed).min(ours)
     }
 
-    /// Withholds what the host has no room for; gives how many blocks that is. `room`: as its device tells.
+    /// Withholds what the host has no space for; returns the number of blocks. `room`: as reported
+    /// by the device.
     pub(super) fn withhold(&self, space: &Space, room: Option<Room>) -> u64 {
         match room {
             Some(room) => space.withhold(|ours| ours - self.allowed(room, ours)),
@@ -105,7 +110,7 @@ impl Image {
         }
     }
 
-    /// Free blocks that have room, at least.
+    /// Free blocks that have host space, at least.
     pub(super) fn excess(&self, room: Room, ours: u64) -> u64 {
         self.given(room)
             .saturating_sub(self.total.saturating_sub(ours))
@@ -119,7 +124,7 @@ mod tests {
     const IMAGE: Image = Image {
         total: 10_000,
         own: 100,
-        promised: 30,
+        reserved: 30,
     };
 
     fn room(given: u64, left: u64) -> Room {

@@ -1,10 +1,12 @@
-//! What operations may draw on of what is free: what was claimed, and what each core may claim without looking.
+//! The pool of free blocks: charges of operations in progress, and allowances of cores.
 //!
-//! Looking costs a walk over the counters of all cores. So a core that looks and finds plenty gets *credit*,
-//! and pays with it for operations without looking. Credit is fetched back before anybody is refused for it.
+//! A check of the pool sums the counters of all cores. So a core that finds plenty of space takes
+//! an *allowance*, and pays for operations with it without a check. All allowances are revoked
+//! before an operation is refused.
 //!
-//! *Invariant.* An operation counts among the claims before it takes from its core's credit, and credit is taken in one
-//! exchange. So a thread that fetched the credit back, and sums up the claims after that, has missed nothing.
+//! *Invariant.* An operation adds its charge before it takes from its core's allowance, and that is
+//! taken by one atomic exchange. So a thread that revokes all allowances, and then sums up the
+//! charges, misses nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,37 +16,37 @@ use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use super::cost::above;
 use super::host::{Host, Image};
 use crate::store::Inner;
-use crate::store::memtable::Growth;
+use crate::store::memtable::TreeCost;
 use crate::store::memtable::layers::{Layers, Roots};
 
-/// What a core may change before it looks again whether there is room, in blocks: at least, and at most.
-const CREDIT: u64 = 2048;
-const CREDIT_MAX: u64 = 16 * CREDIT;
-/// The part of what there is plenty of that one core gets.
-const CREDIT_PART: u64 = 64;
+/// Allowance of a core in blocks: at least, and at most.
+const ALLOWANCE: u64 = 2048;
+const ALLOWANCE_MAX: u64 = 16 * ALLOWANCE;
+/// The part of the surplus that a core gets as allowance.
+const ALLOWANCE_PART: u64 = 64;
 /// The part of a volume that is set aside for nodes, and its bounds in blocks.
 const RESERVE_PART: u64 = 16;
 const RESERVE_MIN: u64 = 96;
 const RESERVE_MAX: u64 = 16_384;
 
-/// Blocks that are to be set aside of a volume of so many.
+/// The reserve of a volume of so many blocks.
 pub(in crate::store) fn reserve_wanted(total: u64) -> u64 {
     (total / RESERVE_PART).clamp(RESERVE_MIN, RESERVE_MAX)
 }
 
-/// What was claimed of a volume's free blocks for nodes, and of its journal.
+/// Charges of free blocks for nodes, and of the journal.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Pool {
-    /// As long as a checkpoint takes less than this, nobody looks: half the blocks that were there at the last
-    /// look, or all but the reserve, less what cores may have taken since.
+    /// While a checkpoint takes less than this, no check is needed: half of the blocks at the last
+    /// check, or all but the reserve, less allowances given since.
     low_watermark: Padded<AtomicU64>,
-    /// Blocks that each core may claim before it looks again.
-    credit: PerCore<AtomicU64>,
-    /// Blocks that operations under way have claimed for nodes.
-    claims: ShardedCounter,
-    /// Blocks of the journal that they have claimed.
+    /// Blocks that each core may charge without a check.
+    allowance: PerCore<AtomicU64>,
+    /// Blocks charged for nodes by operations in progress.
+    charges: ShardedCounter,
+    /// Blocks of the journal charged by them.
     journal: ShardedCounter,
-    /// What a sparse image has below it.
+    /// The free space below a sparse image.
     pub(super) host: Host,
 }
 
@@ -52,51 +54,53 @@ fn sum(counter: &ShardedCounter) -> u64 {
     u64::try_from(counter.sum()).unwrap_or(0)
 }
 
-/// Takes so much credit, if it is there.
 #[inline]
-fn take(credit: &AtomicU64, cost: u64) -> bool {
-    // Release: what it is for was claimed before. Besides, only `fetch_credit` takes from it, and then all of it.
+fn take(allowance: &AtomicU64, cost: u64) -> bool {
+    // Release: the charge precedes it. Besides, only `revoke_allowances` takes from it, and then
+    // all of it.
     let left = |left: u64| left.checked_sub(cost);
-    credit
+    allowance
         .fetch_update(Ordering::Release, Ordering::Relaxed, left)
         .is_ok()
 }
 
 impl Pool {
-    /// Blocks are claimed for nodes, and of the journal.
-    pub(super) fn claim(&self, records: u64, journal: u64) {
-        self.claims.add(records.cast_signed());
+    /// Charges blocks for nodes, and of the journal.
+    pub(super) fn charge(&self, records: u64, journal: u64) {
+        self.charges.add(records.cast_signed());
         self.journal.add(journal.cast_signed());
     }
 
-    /// What was claimed is in the overlay and in the journal now, or is not needed.
-    pub(super) fn unclaim(&self, records: u64, journal: u64) {
-        self.claims.add(-records.cast_signed());
+    /// Drops charges: the changes were made, or are not needed.
+    pub(super) fn uncharge(&self, records: u64, journal: u64) {
+        self.charges.add(-records.cast_signed());
         self.journal.add(-journal.cast_signed());
     }
 
-    /// Blocks of the journal that were claimed.
+    /// Charged blocks of the journal.
     pub(super) fn journal(&self) -> u64 {
         sum(&self.journal)
     }
 
-    /// What all cores may claim without looking, and what was claimed.
-    fn claimed(&self) -> u64 {
-        let credits = self.credit.iter();
-        let credits: u64 = credits.map(|credit| credit.load(Ordering::Relaxed)).sum();
-        credits + sum(&self.claims)
+    /// Allowances of all cores, and all charges.
+    fn charged(&self) -> u64 {
+        let allowances = self.allowance.iter();
+        let allowances: u64 = allowances
+            .map(|allowance| allowance.load(Ordering::Relaxed))
+            .sum();
+        allowances + sum(&self.charges)
     }
 
-    /// Takes back what cores may claim without looking; was there any?
+    /// Revokes all allowances; was there any?
     #[cold]
-    fn fetch_credit(&self) -> bool {
-        // Acquire: pairs with `pay`, so that what was paid for is seen among the claims.
-        let credits = self.credit.iter();
-        let prefetched = credits.map(|credit| credit.swap(0, Ordering::Acquire));
+    fn revoke_allowances(&self) -> bool {
+        // Acquire: pairs with `take`, so that what was paid for is seen among the charges.
+        let allowances = self.allowance.iter();
+        let prefetched = allowances.map(|allowance| allowance.swap(0, Ordering::Acquire));
         prefetched.fold(0, u64::saturating_add) > 0
     }
 
-    /// So many free blocks are taken, or may be by somebody with credit for them.
+    /// Blocks were taken, or given as allowance.
     fn be_less_comfortable(&self, taken: u64) {
         let less = |low_watermark: u64| Some(low_watermark.saturating_sub(taken));
         let _ = self
@@ -108,22 +112,22 @@ impl Pool {
 impl Inner {
     /// Sets the reserve aside.
     pub(in crate::store) fn set_reserve(&self) {
-        self.space.set_spare(self.reserve_wanted());
+        self.space.set_node_reserve(self.reserve_wanted());
         self.look_at_host();
     }
 
-    /// How the blocks of what may be an image are used.
+    /// Use of the blocks of what may be an image.
     pub(super) fn image(&self) -> Image {
         let layout = self.superblock.lock().layout();
         let total = layout.capacity();
         Image {
             total,
             own: layout.end.saturating_sub(total),
-            promised: self.promises.blocks(),
+            reserved: self.page_reservations.blocks(),
         }
     }
 
-    /// Withholds what the host of an image has no room for; gives how many blocks that is.
+    /// Withholds what an image's host has no space for; returns the number of blocks.
     pub(in crate::store) fn look_at_host(&self) -> u64 {
         match self.blocks().room() {
             None if self.space.withheld() == 0 => 0,
@@ -131,76 +135,76 @@ impl Inner {
         }
     }
 
-    /// As [`look_at_host`](Self::look_at_host), if the last look is too old.
+    /// As [`look_at_host`](Self::look_at_host), unless the last look is recent.
     pub(in crate::store) fn look_at_host_in_time(&self) {
         if self.pool.host.is_due() {
             self.look_at_host();
         }
     }
 
-    /// Blocks that are to be set aside.
+    /// The size of the reserve.
     fn reserve_wanted(&self) -> u64 {
         let total = self.superblock.lock().blocks;
         reserve_wanted(total)
     }
 
-    /// Lets the next request for room look how much there is.
-    pub(in crate::store) fn look_for_room_again(&self) {
+    /// Has the next request check the pool.
+    pub(in crate::store) fn reset_low_watermark(&self) {
         self.pool.low_watermark.store(0, Ordering::Relaxed);
     }
 
-    /// Pays with the core's credit, which may be given anew for this: so many blocks for nodes are claimed, and so many
-    /// were taken for pages.
+    /// Pays for a charge of `records` and an allocation of `pages` with the core's allowance, which
+    /// may be renewed for this.
     #[inline]
     pub(super) fn pay(&self, records: u64, pages: u64) -> bool {
-        let Some(credit) = self.pool.credit.own() else {
-            // More threads than credits: this one has the caller look at the space each time.
+        let Some(allowance) = self.pool.allowance.own() else {
+            // No slot for this thread: its caller checks the pool each time.
             self.budget.look(self.freeze_barrier.pass().active.memory());
             return false;
         };
         let cost = records + pages;
-        if take(credit, cost) {
+        if take(allowance, cost) {
             return true;
         }
-        self.give_credit(credit, cost) && take(credit, cost)
+        self.renew_allowance(allowance, cost) && take(allowance, cost)
     }
 
-    /// Gives a core credit, if there is plenty.
+    /// Renews a core's allowance, if there is plenty.
     #[cold]
-    fn give_credit(&self, credit: &AtomicU64, cost: u64) -> bool {
-        credit.store(0, Ordering::Release);
+    fn renew_allowance(&self, allowance: &AtomicU64, cost: u64) -> bool {
+        allowance.store(0, Ordering::Release);
         self.budget.look(self.freeze_barrier.pass().active.memory());
         let layers = self.freeze_barrier.pass();
         let wanted = self.wanted(&layers) + cost;
-        // Relaxed: an estimate that each taking of space brings up to date.
+        // Relaxed: an estimate, renewed by each check.
         let low_watermark = || self.pool.low_watermark.load(Ordering::Relaxed);
-        let plenty = wanted + CREDIT < low_watermark() || {
+        let plenty = wanted + ALLOWANCE < low_watermark() || {
             self.look_at_host_in_time();
             self.look();
-            wanted + CREDIT < low_watermark()
+            wanted + ALLOWANCE < low_watermark()
         };
         if !plenty {
             return false;
         }
-        let given = (low_watermark() - wanted) / CREDIT_PART;
-        let given = given.clamp(CREDIT, CREDIT_MAX);
+        let given = (low_watermark() - wanted) / ALLOWANCE_PART;
+        let given = given.clamp(ALLOWANCE, ALLOWANCE_MAX);
         self.pool.be_less_comfortable(given);
-        credit.store(given, Ordering::Release);
+        allowance.store(given, Ordering::Release);
         true
     }
 
-    /// What was claimed and paid for is not needed: the core has it back, as far as it has use for it.
+    /// Returns unused allowance to the core, up to a limit.
     pub(super) fn pay_back(&self, blocks: u64) {
-        if let Some(credit) = self.pool.credit.own() {
-            let more = |left| Some(left + blocks).filter(|left| *left <= CREDIT);
-            let _ = credit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        if let Some(allowance) = self.pool.allowance.own() {
+            let more = |left| Some(left + blocks).filter(|left| *left <= ALLOWANCE);
+            let _ = allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }
     }
 
-    /// Could all that changed, and all that was claimed, be folded into the trees, and leave somebody of this class the
-    /// reserve that he must not touch?
+    /// Can all changes and charges be checkpointed, and leave the part of the reserve that this
+    /// class must not touch?
     pub(super) fn has_room(&self, class: Class) -> bool {
-        self.has_room_now(class) || self.pool.fetch_credit() && self.has_room_now(class)
+        self.has_room_now(class) || self.pool.revoke_allowances() && self.has_room_now(class)
     }
 
     fn has_room_now(&self, class: Class) -> bool {
@@ -215,11 +219,11 @@ impl Inner {
             Class::GivingBack => return true,
         };
         let kept = self.changed(&layers).kept(self.node_count());
-        kept + self.pool.claimed() + reserve <= there
+        kept + self.pool.charged() + reserve <= there
     }
 
-    /// May an operation of this class take what it needs, though others may need as much? Of what operations under way
-    /// have claimed they take a small part, so this is asked once all that changed was folded.
+    /// May an operation of this class proceed although all charges together exceed the space?
+    /// Claims are worst cases, so this is decided after a checkpoint.
     pub(super) fn may_overdraw(&self, class: Class) -> bool {
         match class {
             Class::Growing | Class::Changing => false,
@@ -233,41 +237,42 @@ impl Inner {
         }
     }
 
-    /// What all overlays hold.
-    pub(super) fn changed(&self, layers: &Layers) -> Growth {
-        let changed = layers.memtables().map(|memtable| memtable.growth());
-        changed.fold(Growth::default(), std::ops::Add::add)
+    /// The cost of all memtables.
+    pub(super) fn changed(&self, layers: &Layers) -> TreeCost {
+        let changed = layers.memtables().map(|memtable| memtable.tree_cost());
+        changed.fold(TreeCost::default(), std::ops::Add::add)
     }
 
     /// Interior nodes between a leaf and the root of the highest tree.
     #[inline]
     pub(super) fn above(&self) -> u64 {
-        // Relaxed: it grows with a checkpoint, and what was claimed before is a node a key short of that; the reserve is for that.
+        // Relaxed: a checkpoint may raise it, and earlier charges are then a node a key short. The
+        // reserve covers that.
         self.above.load(Ordering::Relaxed)
     }
 
-    /// How high the trees are from now on.
+    /// Notes the height of the trees.
     pub(in crate::store) fn note_height(&self, roots: &Roots) {
         self.above.store(above(roots), Ordering::Relaxed);
     }
 
     fn node_count(&self) -> u64 {
-        // Relaxed: a thread that sees the number of the trees before looks at those too.
+        // Relaxed: a thread that sees an old count sees the old trees too.
         self.nodes.load(Ordering::Relaxed)
     }
 
-    /// Blocks that a checkpoint may take, with all that was claimed.
+    /// Blocks that a checkpoint may take, with all charges.
     fn wanted(&self, layers: &Layers) -> u64 {
         let changed = self.changed(layers);
-        changed.blocks(&layers.roots, self.node_count()) + self.pool.claimed()
+        changed.blocks(&layers.roots, self.node_count()) + self.pool.charged()
     }
 
-    /// Blocks that a checkpoint finds.
+    /// Blocks that a checkpoint can use; also renews the low watermark.
     fn look(&self) -> u64 {
-        let (mut free, aside) = self.space.balance();
-        // What is set aside for files is given up for nodes, too.
+        let (mut free, reserve) = self.space.balance();
+        // Preallocations are given up for nodes, too.
         free += self.space.preallocated();
-        let there = free + aside;
+        let there = free + reserve;
         let low_watermark = (there / 2).min(there.saturating_sub(self.reserve_wanted()));
         self.pool
             .low_watermark

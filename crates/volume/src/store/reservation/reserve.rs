@@ -1,61 +1,62 @@
-//! Asking for room, and what makes some.
+//! Making reservations, and making space for them.
 
 use holdfast_core::store::{Class, Grant, Intent};
 
 use super::cost::Cost;
 use crate::space::{self, Extent, Remedy};
 use crate::store::Inner;
-use crate::store::memtable::Growth;
+use crate::store::memtable::TreeCost;
 use crate::{Error, Result};
 
-/// How often what others took meanwhile is fetched again.
+/// Attempts, as others may take the space that was made.
 const ATTEMPTS: usize = 6;
-/// Keys that changed since the last checkpoint, from which on it may free some blocks.
+/// Changed keys from which on a checkpoint may free some blocks.
 const WORTH_FOLDING: u64 = 64;
-/// The part of the journal that is left to operations that give back.
+/// The part of the journal left to operations that free space.
 const JOURNAL_PART: u64 = 8;
-/// Blocks of the journal from which on all that was claimed of it is counted, however much is left.
+/// Larger charges of the journal are checked against all other charges.
 const JOURNAL_FEW: u64 = 4;
 
-/// What there is not enough of.
-enum Lack {
+/// What is short.
+enum Shortage {
     Pages(space::Error),
     Records,
     Journal,
 }
 
 impl Inner {
-    /// Keeps room for all that an operation may need. Makes some first, where a commit or a checkpoint would.
+    /// Reserves all that an operation may need. Commits or checkpoints first, where that makes
+    /// space.
     ///
     /// # Errors
-    /// [`space::Error::Full`] if there is none: never for an operation that gives back, and not for one in place as long as
-    /// half of the reserve is left. What stopped the store.
+    /// [`space::Error::Full`] if there is none: never for an operation that frees space, and not
+    /// for one in place while half of the reserve is left. What stopped the store.
     pub(in crate::store) fn reserve(&self, intent: &Intent) -> Result<Grant> {
         self.reserve_blocks(&self.blocks_for(intent), intent.class)
     }
 
-    /// As [`reserve`](Self::reserve), without making any: `None` if that would be needed.
+    /// As [`reserve`](Self::reserve), without making space: `None` if that is needed.
     pub(in crate::store) fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
         self.try_to_reserve(&self.blocks_for(intent), intent.class)
             .ok()
     }
 
-    /// Takes back what was kept and is not used.
+    /// Releases an unused reservation.
     pub(in crate::store) fn give_back(&self, held: Grant) {
-        self.space.unpromise(held.pages);
-        self.pool.unclaim(held.records, held.journal);
+        self.space.unreserve(held.pages);
+        self.pool.uncharge(held.records, held.journal);
         self.pay_back(held.records);
     }
 
-    /// What was kept for a batch is used: it counts in the overlay and in the journal now.
+    /// Releases a used reservation: the memtable and the journal count the changes now.
     pub(in crate::store) fn used(&self, held: Grant) {
-        self.pool.unclaim(held.records, held.journal);
+        self.pool.uncharge(held.records, held.journal);
     }
 
-    /// Makes sure that enough was kept for a batch. Always, but where others changed what it is about meanwhile: it brings
-    /// what they made of it. The reserve is for that, too.
-    pub(in crate::store) fn cover(&self, held: &mut Grant, growth: Growth) -> Result<()> {
-        let missing = growth
+    /// Extends a reservation that is too small for the batch. That happens only where concurrent
+    /// changes made the batch larger; the reserve covers it.
+    pub(in crate::store) fn cover(&self, held: &mut Grant, tree_cost: TreeCost) -> Result<()> {
+        let missing = tree_cost
             .blocks_at_most(self.above())
             .saturating_sub(held.records);
         if missing > 0 {
@@ -68,15 +69,15 @@ impl Inner {
         Ok(())
     }
 
-    /// What is to be kept for these intentions.
+    /// The worst case of these intentions.
     #[inline]
     fn blocks_for(&self, intent: &Intent) -> Grant {
         let cost = Cost::of(intent);
         Grant {
             pages: cost.pages,
-            records: match cost.growth {
-                Growth { keys: 0, bytes: 0 } => 0,
-                growth => growth.blocks_at_most(self.above()),
+            records: match cost.tree_cost {
+                TreeCost { keys: 0, bytes: 0 } => 0,
+                tree_cost => tree_cost.blocks_at_most(self.above()),
             },
             journal: cost.journal,
             ..Grant::NONE
@@ -87,12 +88,12 @@ impl Inner {
     fn reserve_blocks(&self, wanted: &Grant, class: Class) -> Result<Grant> {
         match self.try_to_reserve(wanted, class) {
             Ok(held) => Ok(held),
-            Err(lack) => self.reserve_in_the_end(wanted, class, lack),
+            Err(shortage) => self.reserve_in_the_end(wanted, class, shortage),
         }
     }
 
     #[inline]
-    fn try_to_reserve(&self, wanted: &Grant, class: Class) -> Result<Grant, Lack> {
+    fn try_to_reserve(&self, wanted: &Grant, class: Class) -> Result<Grant, Shortage> {
         let Grant {
             pages,
             records,
@@ -100,29 +101,30 @@ impl Inner {
             ..
         } = *wanted;
         if pages > 0 {
-            self.space.promise(pages).map_err(Lack::Pages)?;
+            self.space.reserve_blocks(pages).map_err(Shortage::Pages)?;
         }
-        // Before it looks: of two threads that claim the same, one at least sees both claims.
-        self.pool.claim(records, journal);
+        // Charge before the check: of two threads that charge the same space, at least one sees
+        // both claims.
+        self.pool.charge(records, journal);
         let paid = self.pay(records, pages);
-        let lack = if !paid && !self.has_room(class) {
-            Lack::Records
+        let shortage = if !paid && !self.has_room(class) {
+            Shortage::Records
         } else if !self.journal_has_room(journal, class) {
-            Lack::Journal
+            Shortage::Journal
         } else {
             #[cfg(test)]
-            self.ledger.keep(wanted);
+            self.recorder.keep(wanted);
             return Ok(*wanted);
         };
-        self.space.unpromise(pages);
-        self.pool.unclaim(records, journal);
+        self.space.unreserve(pages);
+        self.pool.uncharge(records, journal);
         if paid {
             self.pay_back(records);
         }
-        Err(lack)
+        Err(shortage)
     }
 
-    /// Is there room in the journal for all that was claimed, these blocks among it?
+    /// Has the journal room for all charges, which include `blocks`?
     fn journal_has_room(&self, blocks: u64, class: Class) -> bool {
         let block = crate::BLOCK as u64;
         let (used, capacity) = (self.journal.used() / block, self.journal.capacity() / block);
@@ -137,15 +139,20 @@ impl Inner {
     }
 
     #[cold]
-    fn reserve_in_the_end(&self, wanted: &Grant, class: Class, mut lack: Lack) -> Result<Grant> {
-        let _waits = self.tallies.writer_waits.begin();
+    fn reserve_in_the_end(
+        &self,
+        wanted: &Grant,
+        class: Class,
+        mut shortage: Shortage,
+    ) -> Result<Grant> {
+        let _waits = self.counters.writer_waits.begin();
         for _ in 0..ATTEMPTS {
-            if !self.make_room(&lack)? {
+            if !self.make_room(&shortage)? {
                 break;
             }
             match self.try_to_reserve(wanted, class) {
                 Ok(held) => return Ok(held),
-                Err(still) => lack = still,
+                Err(still) => shortage = still,
             }
         }
         if class != Class::GivingBack
@@ -154,55 +161,55 @@ impl Inner {
         {
             return Ok(held);
         }
-        match lack {
-            Lack::Pages(error) => Err(error.into()),
+        match shortage {
+            Shortage::Pages(error) => Err(error.into()),
             _ if self.may_overdraw(class) => {
-                self.pool.claim(wanted.records, wanted.journal);
+                self.pool.charge(wanted.records, wanted.journal);
                 Ok(Grant {
                     pages: 0,
                     ..*wanted
                 })
             }
-            Lack::Records | Lack::Journal => Err(Error::Space(space::Error::Full {
+            Shortage::Records | Shortage::Journal => Err(Error::Space(space::Error::Full {
                 wanted: wanted.records,
                 free: self.space.balance().0,
             })),
         }
     }
 
-    /// Does what may bring what is lacking; `false`: nothing would.
-    fn make_room(&self, lack: &Lack) -> Result<bool> {
+    /// Makes space; `false`: nothing helps.
+    fn make_room(&self, shortage: &Shortage) -> Result<bool> {
         self.running()?;
         let changed = || self.changed(&self.freeze_barrier.pass()).keys;
-        match lack {
-            Lack::Pages(space::Error::Later { remedy }) => match remedy {
+        match shortage {
+            Shortage::Pages(space::Error::Later { remedy }) => match remedy {
                 Remedy::Commit => self.make_durable(None)?,
                 Remedy::Checkpoint => self.checkpoint()?,
             },
-            // Pages that wait no longer were promised some.
-            Lack::Pages(_) if self.promises.blocks() > 0 => self.make_durable(None)?,
-            Lack::Pages(_) if changed() >= WORTH_FOLDING => self.checkpoint()?,
-            Lack::Pages(_) => return Ok(false),
-            Lack::Records => {
-                let aside = self.space.preallocated() > 0;
-                if aside {
+            // Pages that were overwritten in cache or dropped leave reservations.
+            Shortage::Pages(_) if self.page_reservations.blocks() > 0 => self.make_durable(None)?,
+            Shortage::Pages(_) if changed() >= WORTH_FOLDING => self.checkpoint()?,
+            Shortage::Pages(_) => return Ok(false),
+            Shortage::Records => {
+                let has_preallocations = self.space.preallocated() > 0;
+                if has_preallocations {
                     self.space.give_up();
                 }
-                let waits = self.promises.blocks() > 0 || self.space.has_deferred();
-                if !aside && !waits && changed() == 0 {
+                let waits = self.page_reservations.blocks() > 0 || self.space.has_deferred();
+                if !has_preallocations && !waits && changed() == 0 {
                     return Ok(false);
                 }
                 self.checkpoint()?;
             }
-            Lack::Journal => self.checkpoint()?,
+            Shortage::Journal => self.checkpoint()?,
         }
         Ok(true)
     }
 
-    /// Has the host of an image room for more than it had at the last look, or has it once it was told which blocks are free?
+    /// Looks for new free space on an image's host, or makes some by discarding all free blocks.
     ///
     /// # Errors
-    /// What stopped the store; those of the device. One that takes no discards is none.
+    /// What stopped the store; those of the device, unless it takes no discards.
     #[cold]
     fn ask_host_for_room(&self) -> Result<bool> {
         let before = self.space.withheld();
@@ -210,22 +217,22 @@ impl Inner {
         if withheld < before {
             return Ok(true);
         }
-        // Free blocks that have room, of which nobody knows where they are.
+        // Free blocks with host space; which they are is unknown.
         let excess = || {
-            let (unpromised, spare) = self.space.balance();
-            let ours = unpromised + spare + self.space.withheld();
+            let (unpromised, for_nodes) = self.space.balance();
+            let ours = unpromised + for_nodes + self.space.withheld();
             let room = self.blocks().room();
             room.map_or(0, |room| self.image().excess(room, ours))
         };
         let host = &self.pool.host;
-        if withheld == 0 || !host.is_worth_telling(excess()) {
+        if withheld == 0 || !host.is_discard_worthwhile(excess()) {
             return Ok(false);
         }
         self.let_go()?;
         let discard = |extent: Extent| self.blocks().discard(extent.start, extent.length);
         match self.space.trim(Extent::new(0, u64::MAX), 1, discard) {
-            Ok(_) => host.was_told(excess()),
-            Err(Error::NoDiscard { .. }) => host.was_told(u64::MAX),
+            Ok(_) => host.set_kept(excess()),
+            Err(Error::NoDiscard { .. }) => host.set_kept(u64::MAX),
             Err(error) => return Err(error),
         }
         Ok(self.look_at_host() < withheld)

@@ -1,8 +1,10 @@
-//! What operations of all kinds are charged, against what their batches really take.
+//! What operations of all kinds reserve, against what their batches use.
 //!
-//! Each operation is made alone between two checkpoints, on trees of several levels whose leaves are full and partly full:
-//! nothing that another changed shares a node with it. What it took for pages is what was placed until the commit behind
-//! it, what it took of nodes is what the checkpoint behind that allocated before it freed any.
+//! Each operation runs alone between two checkpoints, on trees of several levels with full and
+//! partly full leaves. No other change shares a node with it. It used the pages that were allocated
+//! up to the next commit, and the nodes that the next checkpoint allocated before it freed any.
+
+pub(in crate::store) mod recorder;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,18 +18,18 @@ use holdfast_types::{
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use super::ledger::Blocks;
 use crate::BLOCK;
-use crate::store::memtable::Growth;
+use crate::store::memtable::TreeCost;
 use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
+use recorder::Blocks;
 
 /// Directories, and files in each.
 const DIRECTORIES: usize = 40;
 const FILES: usize = 250;
-/// Of these files each has extents of its own.
+/// The first of these files have fragmented extents.
 const MAPPED_ONE_IN: usize = 10;
 
-/// Kinds of operations, as they are told apart in what is printed.
+/// Kinds of operations, as printed.
 const KINDS: [&str; 27] = [
     "create",
     "mkdir",
@@ -58,10 +60,10 @@ const KINDS: [&str; 27] = [
     "copy",
 ];
 
-/// Those of them that make something first, and bring it to the trees.
+/// Kinds that first create something, and checkpoint it.
 const SETTLING: [&str; 4] = ["rmdir", "xattr gone", "write page", "collapse"];
 
-/// How often each is made.
+/// Rounds of each kind.
 const ROUNDS: usize = 40;
 
 struct Volume {
@@ -72,9 +74,9 @@ struct Volume {
     made: u64,
 }
 
-/// What operations of one kind were charged and what they took.
+/// What operations of one kind reserved and used.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct Counter {
     kept: Blocks,
     used: Blocks,
 }
@@ -113,7 +115,7 @@ impl Volume {
         vec![self.random.random(); len as usize]
     }
 
-    /// A name that was not there yet, of any length.
+    /// A new name of random length.
     fn name(&mut self) -> Vec<u8> {
         self.made += 1;
         let mut name = format!("{:06}-", self.made).into_bytes();
@@ -147,7 +149,7 @@ impl Volume {
         }
     }
 
-    /// Many names, small files, attributes, and files with some and with many extents.
+    /// Many names, small files, attributes, and files with few and many extents.
     fn plant(&mut self) {
         let root = self.fs.root();
         for number in 0..DIRECTORIES {
@@ -173,16 +175,16 @@ impl Volume {
         for page in 0..6000 {
             self.write(&many, page * 2 * BLOCK as u64, &[7; BLOCK]);
         }
-        self.settle();
+        self.finish();
     }
 
-    /// Nothing waits, and nothing changed since the last checkpoint.
-    fn settle(&self) {
+    /// Nothing is dirty, and nothing changed since the last checkpoint.
+    fn finish(&self) {
         self.fs.sync().unwrap();
         self.store.inner.checkpoint().unwrap();
     }
 
-    /// A file of those that were planted or made, by chance.
+    /// A random file of those prepared or created.
     fn some(&mut self, mapped: bool) -> Option<(Node, Vec<u8>, Node)> {
         for _ in 0..200 {
             let dir = self.dir();
@@ -205,7 +207,7 @@ impl Volume {
         None
     }
 
-    /// Prepares an operation of this kind and makes it when it is let: only that is measured.
+    /// Prepares an operation, and runs it when allowed: only that is measured.
     #[expect(clippy::too_many_lines, reason = "an arm for each kind")]
     fn make(&mut self, kind: &str, ready: &mut dyn FnMut(&Self)) {
         let dir = self.dir();
@@ -291,7 +293,7 @@ impl Volume {
             }
             "rmdir" => {
                 self.fs.mkdir(&who, &dir, &name, 0o755).map(drop).unwrap();
-                self.settle();
+                self.finish();
                 ready(self);
                 self.fs.rmdir(&who, &dir, &name).unwrap();
             }
@@ -308,7 +310,7 @@ impl Volume {
                 ready(self);
                 let key = format!("user.{}", self.made);
                 let set = self.fs.setxattr(&who, &node, key.as_bytes(), value, any);
-                // All values of one inode have a limit of their own.
+                // The values of one inode are limited in sum.
                 assert!(matches!(set, Ok(()) | Err(Errno::ENOSPC)), "{set:?}");
             }
             "xattr gone" => {
@@ -320,7 +322,7 @@ impl Volume {
                 self.fs
                     .setxattr(&who, &node, b"user.goes", value, any)
                     .unwrap();
-                self.settle();
+                self.finish();
                 ready(self);
                 self.fs.removexattr(&who, &node, b"user.goes").unwrap();
             }
@@ -334,7 +336,7 @@ impl Volume {
             }
             "write page" => {
                 let fresh = self.file(&dir, &name);
-                self.settle();
+                self.finish();
                 ready(self);
                 self.write(&fresh, 0, &[1; BLOCK]);
             }
@@ -388,7 +390,7 @@ impl Volume {
                         Some(&open),
                     )
                     .unwrap();
-                self.settle();
+                self.finish();
                 ready(self);
                 allocate(Fallocate::COLLAPSE_RANGE, 0, page);
             }
@@ -407,30 +409,30 @@ impl Volume {
         }
     }
 
-    /// Blocks that a checkpoint takes of these trees, whatever changed, and that no operation is charged for.
+    /// Blocks that any checkpoint of these trees takes, for which no operation reserves.
     fn fixed(&self) -> u64 {
-        Growth::default().blocks(&self.store.inner.freeze_barrier.pass().roots, u64::MAX)
+        TreeCost::default().blocks(&self.store.inner.freeze_barrier.pass().roots, u64::MAX)
     }
 
-    /// Makes one operation of this kind: what it was charged, and what it took.
+    /// Runs one operation of this kind: what it reserved, and what it used.
     fn measure(&mut self, kind: &str) -> (Blocks, Blocks) {
         let inner = Arc::clone(&self.store.inner);
         let mut before = 0;
         self.make(kind, &mut |volume| {
-            volume.settle();
-            inner.ledger.take();
+            volume.finish();
+            inner.recorder.take();
             before = inner.journal.used();
         });
-        let (kept, at_once) = inner.ledger.take();
+        let (kept, at_once) = inner.recorder.take();
         let waited = !inner.freeze_barrier.pass().active.dirty_files().is_empty();
         self.fs.sync().unwrap();
-        let (_, later) = inner.ledger.take();
-        // Of places that pages got a commit tells the journal in a block more, which is of what is left to commits.
+        let (_, later) = inner.recorder.take();
+        // The commit journals extents in one more block, of the part left to commits.
         assert!(later.pages <= 60, "more than fits one block");
         let journal = (inner.journal.used() - before) / BLOCK as u64;
         let journal = journal - u64::from(waited && journal > 1);
         inner.checkpoint().unwrap();
-        let (_, merged) = inner.ledger.take();
+        let (_, merged) = inner.recorder.take();
         let used = Blocks {
             pages: at_once.pages + later.pages,
             nodes: merged.nodes,
@@ -440,11 +442,11 @@ impl Volume {
     }
 }
 
-/// Prints a line for each kind, and says what was charged more than twice what was taken.
-fn averages(tallies: &BTreeMap<&str, Tally>) -> Vec<String> {
+/// Prints a line for each kind, and lists those that reserved more than twice what they used.
+fn averages(counters: &BTreeMap<&str, Counter>) -> Vec<String> {
     let mut dear = Vec::new();
     for kind in KINDS {
-        let Tally { kept, used } = tallies[kind];
+        let Counter { kept, used } = counters[kind];
         let columns = [
             ("pages", kept.pages, used.pages),
             ("nodes", kept.nodes, used.nodes),
@@ -462,18 +464,20 @@ fn averages(tallies: &BTreeMap<&str, Tally>) -> Vec<String> {
     dear
 }
 
-/// Tenths of what is taken that may be charged on average: twenty, but where what may come is seldom what comes.
+/// The limit of what may be reserved on average, in tenths of what is used: twenty, unless the
+/// worst case is rare.
 fn most(kind: &str, of: &str) -> u64 {
     match (kind, of) {
-        // Half of these write over what has its place, or punch what is a hole.
+        // Half of these overwrite allocated blocks, or punch holes.
         ("write sparse" | "punch", "nodes") => 25,
-        // The time of access of what is copied is a change of its own.
+        // The access time of the source is a change of its own.
         ("copy", "nodes") => 25,
         // It may have attributes.
         ("rmdir", "nodes") => 25,
-        // What is renamed over is charged twice: while it loses its name, and when it ends, which is mostly at once.
+        // A file that is renamed over is counted twice: when it loses its name, and when it is
+        // freed.
         ("rename over", "nodes" | "journal") => 35,
-        // Each hole may be a record as long as the longest.
+        // Each hole may need a record of maximal length.
         ("copy", "journal") => 30,
         _ => 20,
     }
@@ -483,7 +487,7 @@ fn most(kind: &str, of: &str) -> u64 {
 fn no_operation_takes_more_than_was_kept_for_it_and_on_average_half_of_it_at_least() {
     let seed = seed(rand::random());
     let mut volume = Volume::new(seed);
-    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut counters: BTreeMap<&str, Counter> = BTreeMap::new();
     for round in 0..ROUNDS {
         for kind in KINDS {
             let fixed = volume.fixed();
@@ -495,12 +499,12 @@ fn no_operation_takes_more_than_was_kept_for_it_and_on_average_half_of_it_at_lea
                 covered,
                 "seed {seed}, {kind}, round {round}: {kept:?} was kept, {fixed} are there, {used:?} was taken"
             );
-            let tally = tallies.entry(kind).or_default();
-            tally.kept += kept;
-            tally.used += used;
+            let counter = counters.entry(kind).or_default();
+            counter.kept += kept;
+            counter.used += used;
         }
     }
-    let dear = averages(&tallies);
+    let dear = averages(&counters);
     assert!(dear.is_empty(), "seed {seed}: {dear:?}");
 }
 
@@ -509,9 +513,9 @@ fn what_was_kept_for_many_operations_is_enough_for_the_checkpoint_of_them_all() 
     let seed = seed(rand::random());
     let mut volume = Volume::new(seed);
     for round in 0..ROUNDS {
-        volume.settle();
+        volume.finish();
         let inner = Arc::clone(&volume.store.inner);
-        inner.ledger.take();
+        inner.recorder.take();
         let fixed = volume.fixed();
         for _ in 0..1 + volume.below(60) {
             let kind = KINDS[volume.random.random_range(0..KINDS.len())];
@@ -519,8 +523,8 @@ fn what_was_kept_for_many_operations_is_enough_for_the_checkpoint_of_them_all() 
                 volume.make(kind, &mut |_| {});
             }
         }
-        volume.settle();
-        let (kept, used) = inner.ledger.take();
+        volume.finish();
+        let (kept, used) = inner.recorder.take();
         assert!(
             used.pages <= kept.pages && used.nodes <= kept.nodes + fixed,
             "seed {seed}, round {round}: {kept:?} was kept, {fixed} are there, {used:?} was taken"

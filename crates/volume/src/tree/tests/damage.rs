@@ -1,20 +1,20 @@
 //! Damaged nodes: found, named, and never believed.
 
-use super::super::memory::Memory;
 use super::super::node::{BLOCK, CHECKSUM, reseal};
-use super::super::varint::Reader;
 use super::super::{
-    Contents, Defect, Entries, Error, Hashes, Inodes, NodeCache, Record, Root, Shape,
+    Contents, Defect, Entries, Error, Hashes, Inodes, NodeCache, NodeSize, Record, Root,
 };
+use super::memory::Memory;
 use super::model::{Bench, changes};
 use super::sample::Sample;
+use crate::varint::Reader;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 fn planted<'m, R: Sample>(memory: &'m Memory, rng: &mut ChaCha8Rng) -> Bench<'m, R> {
-    let shape = Shape::tiny([300, 1500][rng.random_range(0..2)], 16);
-    let mut bench = Bench::<R>::new(memory, shape);
+    let node_size = NodeSize::tiny([300, 1500][rng.random_range(0..2)], 16);
+    let mut bench = Bench::<R>::new(memory, node_size);
     while bench.root.is_none_or(|root| root.level == 0) {
         bench.merge(&changes::<R>(rng, 600)).expect("sound");
     }
@@ -59,7 +59,9 @@ fn merge_over<R: Sample>(bench: &mut Bench<'_, R>, rng: &mut ChaCha8Rng) {
         Ok::<_, Error>((key, change.unwrap_or(super::super::Change::Delete)))
     });
     let mut space = bench.memory;
-    let result = bench.tree().merge_all(birth, bench.shape, &mut space, list);
+    let result = bench
+        .tree()
+        .merge_all(birth, bench.node_size, &mut space, list);
     if result.is_err() {
         assert_eq!(bench.memory.state().lengths, taken);
     }

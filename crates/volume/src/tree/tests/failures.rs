@@ -1,7 +1,7 @@
 //! Merges that fail, at every call that can.
 
-use super::super::memory::Memory;
-use super::super::{Birth, Change, Contents, Entries, Error, Hashes, Inodes, Shape};
+use super::super::{Birth, Contents, Entries, Error, Hashes, Inodes, NodeSize};
+use super::memory::Memory;
 use super::model::{Bench, Changes, changes};
 use super::sample::Sample;
 use holdfast_types::Ino;
@@ -13,7 +13,7 @@ fn every_call_may_fail<R: Sample>(seed: u64) -> usize {
     println!("seed {seed}");
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let memory = Memory::default();
-    let mut bench = Bench::<R>::new(&memory, Shape::tiny(300, 8));
+    let mut bench = Bench::<R>::new(&memory, NodeSize::tiny(300, 8));
     bench.merge(&changes::<R>(&mut rng, 500)).expect("sound");
     let next: Changes<R> = changes::<R>(&mut rng, 500);
     let nodes = memory.state().lengths.clone();
@@ -47,42 +47,17 @@ fn a_failed_merge_changes_nothing() {
 }
 
 #[test]
-fn failing_changes_end_a_merge_and_change_nothing() {
-    let memory = Memory::default();
-    let mut rng = ChaCha8Rng::seed_from_u64(3);
-    let mut bench = Bench::<Inodes>::new(&memory, Shape::tiny(200, 8));
-    bench
-        .merge(&changes::<Inodes>(&mut rng, 900))
-        .expect("sound");
-    let nodes = memory.state().lengths.clone();
-    let birth = Birth {
-        generation: 2,
-        subvolume: 1,
-    };
-    let list = (0..500).map(|number| match number {
-        400 => Err(Error::Unsorted),
-        _ => Ok((Ino(number * 2), Change::Delete)),
-    });
-    let result = bench
-        .tree()
-        .merge_all(birth, bench.shape, &mut &memory, list);
-    assert_eq!(result, Err(Error::Unsorted));
-    assert_eq!(memory.state().lengths, nodes);
-    assert_eq!(bench.all().expect("sound"), bench.model);
-}
-
-#[test]
 fn changes_out_of_order_and_records_that_cannot_be_stored_are_refused() {
     let memory = Memory::default();
     let mut rng = ChaCha8Rng::seed_from_u64(4);
-    let bench = Bench::<Inodes>::new(&memory, Shape::STANDARD);
+    let bench = Bench::<Inodes>::new(&memory, NodeSize::STANDARD);
     let birth = Birth {
         generation: 1,
         subvolume: 1,
     };
     let inode = Inodes::owned(&mut rng, Ino(7));
     let mut space = &memory;
-    let mut merge = bench.tree().merge(birth, bench.shape, &mut space);
+    let mut merge = bench.tree().merge(birth, bench.node_size, &mut space);
     merge.put(Ino(7), &inode).expect("in order");
     assert_eq!(merge.put(Ino(7), &inode), Err(Error::Unsorted));
     assert_eq!(merge.delete(Ino(3)), Err(Error::Unsorted));
@@ -95,7 +70,7 @@ fn changes_out_of_order_and_records_that_cannot_be_stored_are_refused() {
 fn a_merge_without_changes_keeps_the_root() {
     let memory = Memory::default();
     let mut rng = ChaCha8Rng::seed_from_u64(5);
-    let mut bench = Bench::<Entries>::new(&memory, Shape::tiny(400, 8));
+    let mut bench = Bench::<Entries>::new(&memory, NodeSize::tiny(400, 8));
     bench
         .merge(&changes::<Entries>(&mut rng, 900))
         .expect("sound");

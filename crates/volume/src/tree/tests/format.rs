@@ -1,12 +1,12 @@
 //! The bytes of `docs/format.md`: a change here is a change of the format.
 
-use super::super::memory::Memory;
 use super::super::{
-    Birth, Change, Contents, Data, DataKey, DataKind, Entries, Entry, EntryKey, Error, Extent,
-    HashKey, Hashes, Inodes, NodeCache, Record, Shape, Tree, XattrValue,
+    Birth, Change, Contents, Data, DataKey, DataKind, Error, Extent, HashKey, Hashes, Inodes,
+    NodeCache, NodeSize, Record, Tree, XattrValue,
 };
+use super::memory::Memory;
 use super::sizes::fresh;
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::Ino;
 
 /// The one leaf of a tree of `records`.
 fn leaf<'v, R: Record>(records: Vec<(R::Key, R::Value<'v>)>) -> Vec<u8> {
@@ -21,91 +21,18 @@ fn leaf<'v, R: Record>(records: Vec<(R::Key, R::Value<'v>)>) -> Vec<u8> {
         .map(|(key, value)| Ok::<_, Error>((key, Change::Put(value))));
     let tree = Tree::<R, _>::new(&cache, None);
     let merged = tree
-        .merge_all(birth, Shape::STANDARD, &mut &memory, changes)
+        .merge_all(birth, NodeSize::STANDARD, &mut &memory, changes)
         .expect("sound");
     let root = merged.root.expect("not empty");
     assert_eq!(root.level, 0);
     memory.state().nodes[&root.node.block].clone()
 }
 
-/// Used bytes behind the header, of a leaf whose other bytes are zero.
+/// Used bytes behind the header of a leaf; its other bytes must be zero.
 fn body(leaf: &[u8]) -> &[u8] {
     let used = u32::from_le_bytes(*leaf[36..].first_chunk().expect("a header")) as usize;
     assert!(leaf[used..].iter().all(|&byte| byte == 0));
     &leaf[48..used]
-}
-
-#[test]
-fn a_leaf_of_inodes_is_as_described() {
-    let mut written = fresh(9, 1000, 1);
-    written.record.size = 300;
-    written.record.btime = Time(998);
-    written.record.atime = Time(998);
-    let mut directory = fresh(10, 1001, 1);
-    directory.record.kind = FileType::Directory;
-    directory.record.nlink = 2;
-    directory.next_cookie = 5;
-    let inodes = vec![
-        (Ino(9), written),
-        (Ino(10), directory),
-        (Ino(11), fresh(11, 1001, 2)),
-    ];
-    let leaf = leaf::<Inodes>(inodes);
-    let header: Vec<u8> = [
-        &b"HfTn"[..],
-        &[1, 0, 4, 0],
-        &leaf[8..16],
-        &[4, 0, 0, 0, 0, 0, 0, 0],
-        &[8, 7, 6, 5, 4, 3, 2, 1],
-        &[0x0d, 0x0c, 0x0b, 0x0a],
-        &[85, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0],
-    ]
-    .concat();
-    assert_eq!(leaf[..48], header);
-    let records: Vec<u8> = [
-        &[3][..],
-        // Usual links, times as written; then number, ctime, birth, mode, owners, size, parent.
-        &[
-            0x82, 9, 0xd0, 0x0f, 0xcc, 0x0f, 0xa4, 0x81, 0xe8, 7, 0xe8, 7, 0xac, 2, 2,
-        ],
-        // Usual links, empty, same parent, next, extended.
-        &[0x3e, 2, 0xa4, 0x41, 0xe8, 7, 0xe8, 7, 2, 5],
-        // Usual links, empty, next.
-        &[0x16, 0, 0xa4, 0x81, 0xe8, 7, 0xe8, 7, 2],
-        &[48, 0],
-    ]
-    .concat();
-    assert_eq!(body(&leaf), records);
-}
-
-#[test]
-fn a_leaf_of_entries_is_as_described() {
-    let entry = |ino, kind, name| Entry {
-        ino: Ino(ino),
-        kind,
-        name,
-    };
-    let key = |dir, cookie| EntryKey {
-        dir: Ino(dir),
-        cookie,
-    };
-    let leaf = leaf::<Entries>(vec![
-        (key(1, 3), entry(200, FileType::Regular, b"ab")),
-        (key(1, 4), entry(201, FileType::Directory, b"c")),
-        (key(1, 9), entry(199, FileType::Symlink, b"d")),
-        (key(4, 1), entry(199, FileType::Fifo, b"e")),
-    ]);
-    let records: Vec<u8> = [
-        &[4][..],
-        &[8, 1, 3, 0x90, 3, 2, b'a', b'b'],
-        &[0x74, 1, b'c'],
-        &[0x1a, 5, 3, 1, b'd'],
-        &[0x21, 3, 0, 1, b'e'],
-        &[48, 0],
-    ]
-    .concat();
-    assert_eq!(leaf[4], 2);
-    assert_eq!(body(&leaf), records);
 }
 
 #[test]
@@ -211,7 +138,7 @@ fn interior_nodes_are_as_described() {
     let changes = [1_u64, 2].map(|ino| Ok::<_, Error>((Ino(ino), Change::Put(fresh(ino, 0, 1)))));
     let tree = Tree::<Inodes, _>::new(&cache, None);
     let merged = tree
-        .merge_all(birth, Shape::tiny(64, 1), &mut &memory, changes)
+        .merge_all(birth, NodeSize::tiny(64, 1), &mut &memory, changes)
         .expect("sound");
     let root = merged.root.expect("not empty");
     assert_eq!((root.level, root.node.blocks), (1, 2));

@@ -3,6 +3,7 @@
 mod damage;
 mod failures;
 mod format;
+mod memory;
 mod model;
 mod reading;
 mod sample;

@@ -1,10 +1,10 @@
 //! Random merges, compared record by record with a `BTreeMap`.
 
-use super::super::memory::Memory;
 use super::super::{
     Birth, Change, Contents, Entries, Error, Finding, Hashes, Inodes, Inspect, NODE_BLOCKS_MAX,
-    NodeCache, Pointer, Record, Root, Shape, Tree,
+    NodeCache, NodeSize, Pointer, Record, Root, Tree,
 };
+use super::memory::Memory;
 use super::sample::Sample;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
@@ -21,7 +21,7 @@ pub(super) struct Bench<'m, R: Sample> {
     pub(super) cache: NodeCache<&'m Memory>,
     pub(super) root: Option<Root>,
     pub(super) model: Model<R>,
-    pub(super) shape: Shape,
+    pub(super) node_size: NodeSize,
     pub(super) generation: u64,
 }
 
@@ -57,14 +57,14 @@ impl<R: Sample> Inspect<R> for Seen<R> {
 }
 
 impl<'m, R: Sample> Bench<'m, R> {
-    pub(super) fn new(memory: &'m Memory, shape: Shape) -> Self {
+    pub(super) fn new(memory: &'m Memory, node_size: NodeSize) -> Self {
         let cache = NodeCache::new(memory, 1 << 20);
         Self {
             memory,
             cache,
             root: None,
             model: Model::<R>::new(),
-            shape,
+            node_size,
             generation: 0,
         }
     }
@@ -86,7 +86,9 @@ impl<'m, R: Sample> Bench<'m, R> {
                 .map_or(Change::Delete, |owned| Change::Put(R::value(owned)));
             Ok::<_, Error>((key, change))
         });
-        let merged = self.tree().merge_all(birth, self.shape, &mut space, list)?;
+        let merged = self
+            .tree()
+            .merge_all(birth, self.node_size, &mut space, list)?;
         let before = self.model.len();
         for (&key, owned) in changes {
             match owned {
@@ -252,9 +254,9 @@ fn follows_the_model<R: Sample>(seed: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let memory = Memory::default();
     let fill = [120, 200, 400, 1500, 8192][rng.random_range(0..5)];
-    let shape = Shape::tiny(fill, rng.random_range(1..40));
+    let node_size = NodeSize::tiny(fill, rng.random_range(1..40));
     let space = rng.random_range(1..3000);
-    let mut bench = Bench::<R>::new(&memory, shape);
+    let mut bench = Bench::<R>::new(&memory, node_size);
     for _ in 0..12 {
         let changes = match rng.random_range(0..10) {
             0 => bench.model.keys().map(|&key| (key, None)).collect(),
@@ -293,34 +295,11 @@ proptest! {
     }
 }
 
-#[test]
-fn a_tree_of_tiny_nodes_grows_high_and_shrinks_to_nothing() {
-    let memory = Memory::default();
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let mut bench = Bench::<Inodes>::new(&memory, Shape::tiny(150, 4));
-    let changes = (0..4000)
-        .map(holdfast_types::Ino)
-        .map(|key| (key, Some(Inodes::owned(&mut rng, key))));
-    let changes = changes.collect();
-    bench.merge(&changes).expect("sound");
-    assert!(bench.root.expect("not empty").level >= 4);
-    let mut keys: Vec<_> = bench.model.keys().copied().collect();
-    while !keys.is_empty() {
-        let gone = keys
-            .drain(..keys.len().div_ceil(2))
-            .map(|key| (key, None))
-            .collect();
-        bench.merge(&gone).expect("sound");
-        bench.compare(&mut rng, 4000);
-    }
-    assert_eq!(bench.root, None);
-}
-
 /// Nodes full to their last bytes, with the longest records there are among them.
 fn nodes_of_a_length_follow_the_model<R: Sample>(blocks: u16) {
     let mut rng = ChaCha8Rng::seed_from_u64(u64::from(blocks));
     let memory = Memory::default();
-    let mut bench = Bench::<R>::new(&memory, Shape::of(blocks));
+    let mut bench = Bench::<R>::new(&memory, NodeSize::of(blocks));
     for keep in [1, 2, 40] {
         let keys: Vec<_> = (0..9000).map(|_| R::key(&mut rng, 20_000)).collect();
         let mut change = |key| {

@@ -1,8 +1,8 @@
 //! Reading beside merges, reading ahead, and what stays in memory.
 
-use super::super::memory::Memory;
 use super::super::node::{BLOCK, reseal};
-use super::super::{Change, Claim, Error, Inodes, Kind, NodeCache, Shape, Tree};
+use super::super::{Change, Error, Inodes, Kind, NodeCache, NodeSize, Tree, UncheckedHeader};
+use super::memory::Memory;
 use super::model::{Bench, Changes};
 use super::sample::Sample;
 use super::sizes::fresh;
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::thread;
 
 fn numbered(memory: &Memory, count: u64) -> Bench<'_, Inodes> {
-    let mut bench = Bench::<Inodes>::new(memory, Shape::tiny(1000, 16));
+    let mut bench = Bench::<Inodes>::new(memory, NodeSize::tiny(1000, 16));
     let inode = |ino| (Ino(ino), Some(fresh(ino, ino as i64, 1)));
     bench
         .merge(&(1..=count).map(inode).collect())
@@ -31,7 +31,7 @@ fn a_cursor_stays_in_its_tree_while_the_tree_gets_new_roots() {
     let all = (1..=2000).map(|ino| Ok::<_, Error>((Ino(ino), Change::Delete)));
     let merged = bench
         .tree()
-        .merge_all(birth, bench.shape, &mut &memory, all)
+        .merge_all(birth, bench.node_size, &mut &memory, all)
         .expect("sound");
     assert_eq!((merged.root, merged.deleted), (None, 2000));
     for ino in 500..=2000 {
@@ -287,9 +287,9 @@ fn single_nodes_can_be_looked_at_and_damage_costs_one_block_of_records() {
     let mut records = 0;
     for (node, level) in bench.nodes() {
         let bytes = memory.state().nodes[&node.block].clone();
-        let claim = Claim::read(&bytes).expect("a node");
+        let header = UncheckedHeader::read(&bytes).expect("a node");
         assert_eq!(
-            (claim.kind, claim.level, claim.node),
+            (header.kind, header.level, header.node),
             (Kind::Inodes, level, node)
         );
         let read = bench.cache.read_node::<Inodes>(node, level).expect("sound");

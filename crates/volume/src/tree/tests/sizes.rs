@@ -1,10 +1,10 @@
 //! Bytes per record, heights, and how full nodes are.
 
-use super::super::memory::Memory;
 use super::super::{
     Birth, Change, Entries, Entry, EntryKey, Error, HashKey, Hashes, Inode, Inodes, NodeCache,
-    Record, Shape, Tree,
+    NodeSize, Record, Tree,
 };
+use super::memory::Memory;
 use super::model::Bench;
 use super::sample::Sample;
 use holdfast_core::store::{InodeRecord, StoredSpace};
@@ -55,7 +55,7 @@ fn bytes_per_record<'v, R: Record>(changes: impl Iterator<Item = (R::Key, R::Val
     let changes = changes.map(|(key, value)| Ok::<_, Error>((key, Change::Put(value))));
     let tree = Tree::<R, _>::new(&cache, None);
     let merged = tree
-        .merge_all(birth, Shape::STANDARD, &mut &memory, changes)
+        .merge_all(birth, NodeSize::STANDARD, &mut &memory, changes)
         .expect("sound");
     let records = merged.root.expect("not empty").records;
     assert_eq!(records, merged.added);
@@ -121,7 +121,7 @@ fn leaves_stay_filled<R: Sample>(seed: u64) {
     println!("seed {seed}");
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let memory = Memory::default();
-    let mut bench = Bench::<R>::new(&memory, Shape::tiny(FILL, 8));
+    let mut bench = Bench::<R>::new(&memory, NodeSize::tiny(FILL, 8));
     let everything = (0..3000)
         .map(|_| R::key(&mut rng, 4000))
         .collect::<Vec<_>>();
@@ -159,8 +159,8 @@ fn scattered_deletions_leave_no_small_leaves_behind() {
     }
 }
 
-/// However a tree came to be, by many changes at once or by few at a time: its blocks are neither short nor too long, and most of a
-/// leaf that few changes meet is the bytes that it was.
+/// A tree built by many changes at once or by few at a time has blocks of the right size. Few
+/// changes leave most bytes of a leaf as they were.
 #[test]
 fn blocks_of_records_stay_as_they_are_between_scattered_changes() {
     const RECORDS: u64 = 40_000;
@@ -171,7 +171,7 @@ fn blocks_of_records_stay_as_they_are_between_scattered_changes() {
         cookie,
     };
     let memory = Memory::default();
-    let mut bench = Bench::<Hashes>::new(&memory, Shape::STANDARD);
+    let mut bench = Bench::<Hashes>::new(&memory, NodeSize::STANDARD);
     let put = (0..RECORDS).map(|cookie| (key(&mut rng, cookie), Some(())));
     bench.merge(&put.collect()).expect("sound");
     let blocks = |bench: &Bench<'_, Hashes>| -> Vec<Vec<u8>> {

@@ -1,9 +1,9 @@
-//! The room of the memtable as far as its barrier knows it.
+//! The memtable as far as the barrier uses it.
 
 #[path = "../../../src/store/memtable/barrier.rs"]
 pub mod barrier;
 
-/// What changed; here it only tells itself from others.
+/// A memtable that only has an identity.
 #[derive(Debug)]
 pub struct Memtable(pub u64);
 
@@ -17,7 +17,7 @@ pub mod layers {
     use super::Memtable;
     use std::sync::Arc;
 
-    /// Which trees they are.
+    /// Identifies the trees.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Roots(pub u64);
 

@@ -2,56 +2,38 @@
 
 use holdfast_core::Store;
 use holdfast_core::store::{Behind, Change};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_device::BlockDevice;
 use holdfast_types::Ino;
-use holdfast_volume::{
-    BLOCK, CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format,
-};
+use holdfast_volume::{BLOCK, CheckOptions, FormatOptions, VolumeStore, check};
 use std::sync::Arc;
 
-use super::inode;
+use super::{BLOCK_LEN, OPTIONS, create, inode};
+use crate::stage::formatted;
 
 const FILE: Ino = Ino(1000);
-const BLOCK_LEN: u64 = BLOCK as u64;
 /// Blocks of a group; the file has five times as many.
 const GROUP: u64 = 512;
 const PART: u64 = 100;
 
 fn open(device: &Arc<dyn BlockDevice>) -> VolumeStore {
-    let options = OpenOptions {
-        commit_every: None,
-        ..OpenOptions::default()
-    };
-    VolumeStore::open(Arc::clone(device), &options).expect("opened")
+    VolumeStore::open(Arc::clone(device), &OPTIONS).expect("opened")
 }
 
 fn write(store: &VolumeStore, block: u64, byte: u8) {
-    let size = (block + PART) * BLOCK_LEN;
-    let attributes = Change::Attributes {
-        inode: inode(FILE, size),
-    };
-    let write = Change::Write {
-        ino: FILE,
-        offset: block * BLOCK_LEN,
-        data: &vec![byte; PART as usize * BLOCK],
-    };
-    store.change(&[attributes, write]).expect("written");
+    let bytes = vec![byte; PART as usize * BLOCK];
+    super::write(store, FILE, 0, block * BLOCK_LEN, &bytes);
 }
 
 fn filled(bundle: Option<u64>) -> (Arc<dyn BlockDevice>, VolumeStore) {
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
     let options = FormatOptions {
         group_blocks: Some(GROUP),
         bundle,
         seed: Some(5),
         ..FormatOptions::default()
     };
-    format(&device, &options).expect("formatted");
+    let device = formatted(64 << 20, &options);
     let store = open(&device);
-    let inode = inode(FILE, 0);
-    let target = None;
-    let create = Change::Create { inode, target };
-    store.change(&[create]).expect("created");
+    create(&store, FILE);
     for block in (0..5 * GROUP).step_by(PART as usize) {
         write(&store, block, (block / PART) as u8 + 1);
         if block % (4 * PART) == 0 {
@@ -71,13 +53,13 @@ fn longest(store: &VolumeStore) -> u64 {
 fn assert_sound(device: &Arc<dyn BlockDevice>) {
     let report = check(device, &CheckOptions::default(), &|_, _, _| {});
     let findings = report.findings.iter().map(ToString::to_string);
-    // The file is all that there is, without a name.
+    // The file has no name.
     let of_names = ["there is no root directory", "inode 1000 has no name"];
     let others = findings.filter(|it| !of_names.contains(&it.as_str()));
     assert_eq!(others.collect::<Vec<_>>(), [""; 0]);
 }
 
-/// Of each part's first block, the byte that it begins with.
+/// The first byte of each part.
 fn bytes(store: &VolumeStore) -> Vec<u8> {
     let parts = (0..5 * GROUP).step_by(PART as usize);
     let read = parts.map(|block| {
@@ -104,7 +86,7 @@ fn what_lies_across_groups_is_cut_freed_and_used_again() {
     let before = bytes(&store);
     let across = store.extents(FILE).expect("told");
     let longest = across.iter().max_by_key(|it| it.extent.length).unwrap();
-    // A piece across a border in its middle, and all from another one on.
+    // A range across a group's end, and everything after another one.
     let hole = (longest.logical + GROUP / 2) * BLOCK_LEN..(longest.logical + GROUP) * BLOCK_LEN;
     let punch = Change::Zero {
         ino: FILE,
@@ -121,7 +103,7 @@ fn what_lies_across_groups_is_cut_freed_and_used_again() {
     let truncate = Change::Truncate { ino: FILE, size };
     store.change(&[attributes, truncate]).expect("cut");
     store.commit(None).expect("committed");
-    // Nothing of this is in the trees yet: it is replayed.
+    // Nothing of this is in the trees yet, so it is replayed.
     drop(store);
     let store = open(&device);
     let now = bytes(&store);

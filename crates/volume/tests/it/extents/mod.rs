@@ -1,12 +1,11 @@
-//! Where files lie: few pieces for what is written in any order, and changes of places that move no
-//! bytes.
+//! Where files lie: few extents for random writes, and changes of extents that move no bytes.
 
 mod groups;
 mod rewrites;
 mod trimmed;
 
 use holdfast_core::Store;
-use holdfast_core::store::{Behind, Change, InodeRecord, StoredSpace};
+use holdfast_core::store::{Behind, Change, InodeRecord, Lsn, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice, Result as DeviceResult};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 use holdfast_volume::{BLOCK, Error, FormatOptions, OpenOptions, VolumeStore, format};
@@ -22,7 +21,7 @@ const OPTIONS: OpenOptions = OpenOptions {
     ..OpenOptions::DEFAULT
 };
 
-/// A device that counts what it moves.
+/// A device that counts its transfers.
 #[derive(Debug)]
 struct Counting {
     below: MemoryDevice,
@@ -89,7 +88,7 @@ fn volume(size: u64, group_blocks: Option<u64>) -> (Arc<Counting>, VolumeStore) 
     (device, store)
 }
 
-/// A file without a name: enough for a store.
+/// A file without a name, which suffices for a store.
 fn inode(ino: Ino, size: u64) -> InodeRecord {
     let now = Time::default();
     InodeRecord {
@@ -120,12 +119,12 @@ fn create(store: &VolumeStore, ino: Ino) {
     store.change(&[create]).expect("created");
 }
 
-fn write(store: &VolumeStore, ino: Ino, size: u64, offset: u64, data: &[u8]) {
+fn write(store: &VolumeStore, ino: Ino, size: u64, offset: u64, data: &[u8]) -> Lsn {
     let attributes = Change::Attributes {
         inode: inode(ino, size.max(offset + data.len() as u64)),
     };
     let write = Change::Write { ino, offset, data };
-    store.change(&[attributes, write]).expect("written");
+    store.change(&[attributes, write]).expect("written")
 }
 
 fn pieces(store: &VolumeStore, ino: Ino) -> usize {
@@ -199,7 +198,7 @@ fn files_that_grow_in_turns_lie_in_few_pieces_each() {
         }
     }
     for ino in files {
-        // The first ones as of a small file, and one for each time that the window grew.
+        // The first ones as for a small file, and one for each growth of the window.
         assert!(pieces(&store, ino) <= 16, "{} pieces", pieces(&store, ino));
     }
 }
@@ -294,7 +293,7 @@ fn a_device_that_moves_more_than_a_block_at_once_is_refused_by_name() {
     }
 }
 
-/// The first byte of what the model knows: the blocks around the 2^32nd are in it.
+/// The first byte of the model, which covers the blocks around the 2^32nd.
 const BASE: u64 = ((1 << 32) - 24) * BLOCK_LEN;
 const BLOCKS: u64 = 48;
 
@@ -336,7 +335,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The file from the base on, byte by byte.
+/// The file from the base on, as bytes.
 #[derive(Default)]
 struct Model(Vec<u8>);
 
@@ -355,7 +354,7 @@ impl Model {
 
 const INO: Ino = Ino(9);
 
-/// Makes a step with the file and with the model, if the core would let it through.
+/// Performs a step on the file and on the model, if the core would allow it.
 fn perform(store: &VolumeStore, model: &mut Model, step: &Step) {
     let known = model.0.len() as u64;
     let attributes = |size| Change::Attributes {
@@ -406,7 +405,7 @@ fn perform(store: &VolumeStore, model: &mut Model, step: &Step) {
     }
 }
 
-/// As [`perform`], for steps that move what lies behind them.
+/// As [`perform`], for steps that shift what follows.
 fn shift(store: &VolumeStore, model: &mut Model, step: &Step) {
     let known = model.0.len() as u64;
     let attributes = |size| Change::Attributes {
@@ -439,7 +438,7 @@ fn shift(store: &VolumeStore, model: &mut Model, step: &Step) {
     }
 }
 
-/// The first bytes at or after an offset that were written: where they begin, and how many there are.
+/// The first written range at or after an offset: start and length.
 fn next_data(store: &VolumeStore, ino: Ino, offset: u64) -> Option<(u64, u64)> {
     let mut at = offset;
     while let Some(run) = store.next_space(ino, at).expect("told") {
@@ -481,7 +480,7 @@ fn compare(store: &VolumeStore, model: &Model) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Groups of 16 blocks: what is set aside is always short, and ends at groups' ends.
+    /// Groups of 16 blocks: preallocations are short and end with their groups.
     #[test]
     fn a_file_around_its_2_to_the_32nd_block_is_what_a_model_says_in_tiny_groups(
         steps in prop::collection::vec(step(), 1..60),
@@ -536,7 +535,7 @@ fn a_file_in_many_pieces_is_read_piece_by_piece() {
     assert_eq!(next_data(&store, ino, offset), None);
     let moved = device.moved() - before;
     assert!(moved < 2 * pieces * BLOCK_LEN, "{moved} bytes were read");
-    // From within a hole, from within a piece, and over several of both.
+    // From within a hole, from within an extent, and over several of both.
     assert_eq!(next_data(&store, ino, 5000), Some((8192, BLOCK_LEN)));
     assert_eq!(next_data(&store, ino, 8200), Some((8200, BLOCK_LEN - 8)));
     let mut row = vec![9; 5 * BLOCK];

@@ -1,38 +1,20 @@
-//! Bytes that are written again while nothing else of their file changes.
+//! Bytes that are overwritten while nothing else of their file changes.
 
 use holdfast_core::Store;
-use holdfast_core::store::{Behind, Change};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::{CrashStates, RecordingDevice};
 use holdfast_types::Ino;
-use holdfast_volume::{BLOCK, FormatOptions, OpenOptions, VolumeStore, format};
+use holdfast_volume::{BLOCK, FormatOptions, VolumeStore};
 use std::sync::Arc;
 
-use super::inode;
+use super::{OPTIONS, create, write};
+use crate::stage::formatted;
 
 const FILE: Ino = Ino(1000);
 const LEN: u64 = 4 * BLOCK as u64;
 
 fn open(device: Arc<dyn BlockDevice>) -> VolumeStore {
-    let options = OpenOptions {
-        commit_every: None,
-        ..OpenOptions::default()
-    };
-    VolumeStore::open(device, &options).expect("opened")
-}
-
-/// Writes these bytes over all of the file, whose attributes are as they were.
-fn write(store: &VolumeStore, byte: u8) {
-    let data = vec![byte; LEN as usize];
-    let attributes = Change::Attributes {
-        inode: inode(FILE, LEN),
-    };
-    let write = Change::Write {
-        ino: FILE,
-        offset: 0,
-        data: &data,
-    };
-    store.change(&[attributes, write]).expect("written");
+    VolumeStore::open(device, &OPTIONS).expect("opened")
 }
 
 fn first_and_last(store: &VolumeStore) -> (u8, u8) {
@@ -43,30 +25,16 @@ fn first_and_last(store: &VolumeStore) -> (u8, u8) {
 
 #[test]
 fn what_is_written_again_in_the_same_moment_is_as_durable_as_the_first_time() {
-    let below: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(32 << 20));
-    format(&below, &FormatOptions::default()).expect("formatted");
+    let below = formatted(32 << 20, &FormatOptions::default());
     let device = Arc::new(RecordingDevice::new(below).expect("recording"));
     let store = open(Arc::clone(&device) as _);
-    let (inode, target) = (inode(FILE, 0), None);
-    store
-        .change(&[Change::Create { inode, target }])
-        .expect("created");
+    create(&store, FILE);
     for round in 1..=6 {
-        write(&store, round);
-        // By a stamp as well as without one.
+        write(&store, FILE, LEN, 0, &[round; LEN as usize]);
+        // With an LSN and without one.
         let upto = match round % 2 {
             0 => None,
-            _ => {
-                let attributes = Change::Attributes {
-                    inode: super::inode(FILE, LEN),
-                };
-                let nothing = Change::Write {
-                    ino: FILE,
-                    offset: 0,
-                    data: &[round],
-                };
-                Some(store.change(&[attributes, nothing]).expect("written"))
-            }
+            _ => Some(write(&store, FILE, LEN, 0, &[round])),
         };
         store.commit(upto).expect("durable");
         device.mark(u64::from(round));
@@ -81,7 +49,7 @@ fn what_is_written_again_in_the_same_moment_is_as_durable_as_the_first_time() {
         };
         let store = open(Arc::new(MemoryDevice::from_image("crashed", state.image)));
         let (first, last) = first_and_last(&store);
-        // What came later may be there as well, in parts: files in blocks are written in place.
+        // Later bytes may be there in part: mapped files are overwritten in place.
         assert!(
             u64::from(first) >= reached && u64::from(last) >= reached,
             "state {index}: {first} and {last} after commit {reached}"

@@ -1,4 +1,4 @@
-//! What was removed goes back to the device, whatever is under way.
+//! Freed blocks are discarded, whatever is in progress.
 
 use holdfast_core::Store;
 use holdfast_core::store::{Behind, Change};
@@ -11,8 +11,8 @@ use super::{BLOCK_LEN, MIB, create, volume, write};
 const SIZE: u64 = 4 * MIB;
 const ROUNDS: usize = 40;
 
-/// Half a checkpoint ago the file was there: what it frees is kept until that has ended, and a commit by somebody else
-/// may be durable before it has let go of anything.
+/// The file existed half a checkpoint ago, so its blocks are held until that checkpoint ends. A
+/// concurrent commit may be durable before it has released them.
 #[test]
 fn what_was_removed_before_is_trimmed_beside_checkpoints_and_commits() {
     let (_, store) = volume(64 * MIB, None);
@@ -47,7 +47,7 @@ fn what_was_removed_before_is_trimmed_beside_checkpoints_and_commits() {
         });
         let least = least.min();
         ended.store(true, Ordering::Relaxed);
-        // Nodes of checkpoints may lie there by now.
+        // Nodes of checkpoints may be there by now.
         assert!(least > Some(SIZE / 2), "{least:?}");
     });
 }

@@ -1,4 +1,5 @@
-//! A commit that fails is told to every caller that it concerns, and announces nothing that was not written.
+//! A failed commit is reported to every caller that it concerns, and records nothing that was not
+//! written.
 
 mod stage;
 
@@ -15,7 +16,7 @@ const FAULTS: [Fault; 4] = [
     Fault::Panic,
 ];
 
-/// Waits until the device has struck. Not for ever.
+/// Waits until the device has failed, with a limit.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is_so() {
@@ -24,7 +25,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Each file that its fsync promised is there after a crash, and none has bytes of another file.
+/// Each synced file is there after a crash, and none has bytes of another file.
 fn assert_kept(stage: Stage, told: &[Result<(), Errno>], what: &str) {
     let after = stage.crash();
     for (number, told) in told.iter().enumerate() {
@@ -54,7 +55,7 @@ fn every_waiting_fsync_hears_of_a_failed_data_write() {
             let mut calls = vec![fsync(&files[0])];
             until("a write", || stage.device.is_held());
             calls.extend(files[1..].iter().map(fsync));
-            // They wait for the turn, or come later: it is the same to them.
+            // Whether they wait for the lock or come later makes no difference.
             thread::sleep(Duration::from_millis(50));
             stage.device.release();
             let calls = calls.into_iter().map(|call| call.join());

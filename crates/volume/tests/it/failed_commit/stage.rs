@@ -1,4 +1,4 @@
-//! A volume over a device whose next data write can be held, and then fails.
+//! A volume over a device that can hold its next data write, and then fail it.
 
 use holdfast_core::{FileSystem, OpenFile, Options};
 use holdfast_device::{
@@ -9,43 +9,43 @@ use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// As many threads have a file each.
+/// Threads, each with a file.
 pub(crate) const FILES: usize = 8;
 /// Bytes of a file.
 pub(crate) const LEN: usize = 102_400;
-/// Bytes of a file that is kept in the trees.
+/// Bytes of an inline file.
 const FEW: usize = 2000;
-/// Bytes of one that has just outgrown them.
+/// Bytes of a file that is just too long to be inline.
 pub(crate) const GROWN: usize = 2100;
 const SIZE: u64 = 16 << 20;
-/// What deleted files were filled with.
+/// The contents of deleted files.
 const LEFT_BEHIND: u8 = 0xdd;
 
 pub(crate) fn name_of(number: usize) -> String {
     format!("file-{number}")
 }
 
-/// Each file is filled with a byte of its own.
+/// Each file has a byte of its own.
 pub(crate) fn bytes_of(number: usize) -> Vec<u8> {
     vec![1 + number as u8; LEN]
 }
 
-/// What happens to the write.
+/// The fate of the write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     Error(Errno),
-    /// Its first sector is there, and it fails.
+    /// Its first sector is written, and it fails.
     Torn,
     Panic,
 }
 
-/// A device whose next data write waits for its [release](Self::release), and then fails.
+/// A device that holds its next data write until [`release`](Self::release), and then fails it.
 #[derive(Debug)]
 pub(crate) struct Held {
     memory: MemoryDevice,
     armed: Mutex<Armed>,
     changed: Condvar,
-    /// Data lies behind this.
+    /// The data area begins here.
     data: u64,
 }
 
@@ -73,7 +73,7 @@ impl Held {
         };
     }
 
-    /// Does a write wait?
+    /// Is a write held?
     pub(crate) fn is_held(&self) -> bool {
         self.armed.lock().unwrap().held
     }
@@ -111,10 +111,6 @@ impl Held {
 impl BlockDevice for Held {
     holdfast_device::pass_on!(memory: describe, size, alignment, read, flush, discard, resize);
 
-    fn is_read_only(&self) -> bool {
-        false
-    }
-
     fn write(&self, offset: u64, bytes: &[u8]) -> DeviceResult<()> {
         match self.strike(offset) {
             None => self.memory.write(offset, bytes),
@@ -128,7 +124,7 @@ impl BlockDevice for Held {
     }
 }
 
-/// An open volume on such a device.
+/// An open volume on this device.
 pub(crate) struct Stage {
     pub(crate) device: Arc<Held>,
     pub(crate) store: Arc<VolumeStore>,
@@ -137,14 +133,14 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// `every`: when it commits by itself.
+    /// `every`: its commit interval.
     pub(crate) fn new(every: Option<Duration>) -> Self {
         let options = FormatOptions {
             seed: Some(1),
             journal: Some(512 << 10),
             ..FormatOptions::default()
         };
-        // Behind superblocks and journal.
+        // After superblocks and journal.
         let device = Arc::new(Held::new((512 << 10) + (32 << 10)));
         format(&(Arc::clone(&device) as Arc<dyn BlockDevice>), &options).unwrap();
         Self::over(device, every)
@@ -167,7 +163,7 @@ impl Stage {
         }
     }
 
-    /// Opens what the device has at this moment.
+    /// Opens a copy of the device's present contents.
     pub(crate) fn crash(self) -> Self {
         let image: Image = self.device.memory.image();
         drop(self);
@@ -193,17 +189,17 @@ impl Stage {
         file
     }
 
-    /// So many files, written and not committed.
+    /// Writes so many files without a commit.
     pub(crate) fn written(&self, files: usize) -> Vec<OpenFile> {
         (0..files).map(|number| self.made(number, LEN)).collect()
     }
 
-    /// As many that are kept in the trees.
+    /// The same, inline.
     pub(crate) fn written_few(&self, files: usize) -> Vec<OpenFile> {
         (0..files).map(|number| self.made(number, FEW)).collect()
     }
 
-    /// Has a file outgrow the trees.
+    /// Makes an inline file a mapped one.
     pub(crate) fn grow(&self, file: &OpenFile) -> Result<()> {
         let mut first = [0];
         self.fs.read(file, 0, &mut first)?;
@@ -222,7 +218,7 @@ impl Stage {
         self.fs.write(&self.who, file, 0, &[9; 4096])
     }
 
-    /// Fills a part of the volume with bytes that no file has afterwards, and that lie where others will.
+    /// Fills blocks with bytes of a deleted file, where others will be allocated.
     pub(crate) fn leave_bytes_behind(&self) {
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
         let file = self.open("old", flags).unwrap();
@@ -239,7 +235,7 @@ impl Stage {
         self.store.checkpoint().unwrap();
     }
 
-    /// Fills the volume up.
+    /// Fills the volume.
     pub(crate) fn fill(&self) {
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
         let file = self.open("filler", flags).unwrap();

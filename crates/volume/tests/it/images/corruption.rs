@@ -1,5 +1,5 @@
-//! Any block of metadata is flipped, zeroed, or swapped for another: nothing panics or hangs, what is read
-//! is right or an error, the check finds it, and the repair leaves a volume that is sound.
+//! Any metadata block is flipped, zeroed, or replaced by another: nothing panics or hangs. What is
+//! read is right or an error, the check finds the damage, and the repair leaves a sound volume.
 
 use super::sample::{closed, crashed, open};
 use super::snapshot::{Snapshot, differences, take, take_what_can_be_read};
@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 const BLOCK: usize = 4096;
-/// Longest time of one case: then it hangs.
+/// A case that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const CHECK: CheckOptions = CheckOptions {
@@ -22,7 +22,7 @@ const CHECK: CheckOptions = CheckOptions {
     findings_max: 1000,
 };
 
-/// What happens to a block.
+/// The damage of a block.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     /// One bit.
@@ -32,13 +32,13 @@ enum Damage {
     Swap(u64),
 }
 
-/// A sort of metadata.
+/// A kind of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Superblock,
     Journal,
     Bitmap,
-    /// A node that begins at this block, of a tree of this kind.
+    /// A node at this block, of a tree of this kind.
     Node(u64, u8),
 }
 
@@ -53,7 +53,7 @@ fn superblock(image: &Image) -> Superblock {
     slots.into_iter().flatten().next().unwrap()
 }
 
-/// All blocks that hold metadata, of this checkpoint or an earlier one.
+/// All metadata blocks, of this checkpoint or an earlier one.
 fn metadata(image: &Image) -> Vec<(u64, Sort)> {
     let superblock = superblock(image);
     let journal = superblock.journal_start..superblock.journal_start + superblock.journal_blocks;
@@ -79,7 +79,7 @@ fn metadata(image: &Image) -> Vec<(u64, Sort)> {
     found
 }
 
-/// A number that follows from others.
+/// A pseudo-random number.
 fn mixed(seed: u64, more: u64) -> u64 {
     let value = (seed ^ more.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x1234_5678_9abc);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -98,11 +98,11 @@ fn damaged(image: &Image, block: u64, damage: Damage) -> Arc<dyn BlockDevice> {
     Arc::new(device)
 }
 
-/// What there is to see, or why there is nothing.
+/// A snapshot, or the reason why there is none.
 fn seen(device: &Arc<dyn BlockDevice>) -> Result<(Snapshot, usize), String> {
     let (store, fs) = open(device)?;
     let (snapshot, errors) = take_what_can_be_read(&fs);
-    // It may be that nothing can be written any more.
+    // The volume may have become read-only.
     let _ = fs.close();
     let _ = store.close();
     Ok((snapshot, errors.len()))
@@ -116,7 +116,7 @@ fn codes(report: &Report) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// One case. `whole`: what the undamaged volume shows.
+/// One case. `whole`: the snapshot of the undamaged volume.
 fn case(
     image: &Image,
     whole: &Snapshot,
@@ -134,7 +134,7 @@ fn case(
                 Sort::Node(start, _) => start,
                 _ => block,
             };
-            // The core only answers with the number of an error: without a root it is nothing.
+            // The core reports only an errno: without a root there is nothing.
             let named = ["bitmap", "Structure needs cleaning"];
             let named =
                 named.iter().any(|word| text.contains(word)) || text.contains(&number.to_string());
@@ -144,7 +144,7 @@ fn case(
             false
         }
         Ok((found, errors)) => {
-            // What can be read is right: damage of one node makes nothing else up.
+            // What can be read is right: damage of one node makes nothing up elsewhere.
             for (path, seen) in &found {
                 let before = whole.get(path);
                 if is_closed && before != Some(seen) {
@@ -176,7 +176,7 @@ fn case(
     Ok(true)
 }
 
-/// Repairs, and looks at what is left.
+/// Repairs, and looks at the result.
 fn repaired(
     device: &Arc<dyn BlockDevice>,
     whole: &Snapshot,
@@ -188,7 +188,7 @@ fn repaired(
         let left = &outcome.after.findings;
         return Err(format!(
             "repaired, it has {left:#?} after {:#?}",
-            outcome.deeds
+            outcome.actions
         ));
     }
     let (store, fs) = open(device).map_err(|text| format!("repaired, it does not open: {text}"))?;
@@ -207,7 +207,7 @@ fn repaired(
             })
     };
     let is_kept = match sort {
-        // Inodes made anew have whole blocks; names are all there, but those of devices.
+        // Reconstructed inodes have whole blocks; all names are there, except for those of devices.
         Sort::Node(_, 1) => kept(<[u8]>::starts_with),
         Sort::Node(_, 2) => kept(|found, seen| found == seen),
         Sort::Node(_, 4) => whole.keys().all(|path| found.contains_key(path)),
@@ -220,14 +220,14 @@ fn repaired(
     Err(format!("repaired, it has lost too much: {differences:#?}"))
 }
 
-/// Runs it, but neither for ever nor into a panic.
+/// Runs `case` with a time limit, and catches panics.
 fn patiently<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let (done, wait) = mpsc::channel();
     std::thread::spawn(move || {
         let outcome = catch_unwind(AssertUnwindSafe(work));
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if the case took too long.
         let _ = done.send(outcome.unwrap_or_else(|_| Err("it panicked".to_owned())));
     });
     let waited = wait.recv_timeout(PATIENCE);
@@ -321,7 +321,7 @@ fn a_crash_during_a_repair_leaves_a_volume_that_can_be_repaired() {
             );
             let (_store, fs) = open(&device).unwrap();
             let found = take(&fs).unwrap();
-            // Somewhere all is still there, but perhaps for the two devices.
+            // Everything is still there somewhere, except perhaps for the two devices.
             assert!(
                 found.len() + 2 >= whole,
                 "{shown}: {} of {whole}",

@@ -1,8 +1,8 @@
-//! Images that an earlier Holdfast wrote. Every later one must open them.
+//! Images of earlier versions of Holdfast, which every later one must open.
 //!
-//! `HOLDFAST_MAKE_GOLDEN=1 cargo test -p holdfast-volume --test it golden` writes the images of the
-//! present format, those that are not there yet. One that is there is never written again: users have
-//! volumes like it. The names carry the version of the format.
+//! `HOLDFAST_MAKE_GOLDEN=1 cargo test -p holdfast-volume --test it golden` writes missing images of
+//! the present format. An existing image is never overwritten: users have such volumes. The names
+//! carry the version of the format.
 
 use super::sample::{self, Hand, closed, crashed, crashed_beyond_marks, unbundled};
 use super::snapshot::{Snapshot, differences, take};
@@ -10,7 +10,7 @@ use super::sparse::{pack, unpack};
 use holdfast_core::store::Behind;
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Options};
 use holdfast_device::BlockDevice;
-use holdfast_volume::dump::Dump;
+use holdfast_testkit::dump::Dump;
 use holdfast_volume::superblock::{Superblock, VERSION};
 use holdfast_volume::{CheckOptions, check};
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 const CLOSED: &[u8] = include_bytes!("golden/v1-closed.hfz");
 const CRASHED: &[u8] = include_bytes!("golden/v1-crashed.hfz");
-/// The same with the bitmaps of each group by themselves.
+/// The same without flex groups.
 const UNBUNDLED: &[u8] = include_bytes!("golden/v1-unbundled.hfz");
-/// With marks of inode numbers that only the journal has.
+/// With inode number marks that only the journal has.
 const MARKED: &[u8] = include_bytes!("golden/v1-marked.hfz");
 
-/// What the steps make of a file system that no volume keeps.
+/// What the steps make of a file system in memory.
 fn expected(changed: bool) -> Snapshot {
     let store = Arc::new(MemoryStore::new(MemoryLimits::default()));
     let fs = FileSystem::new(store, Options::default()).unwrap();
@@ -34,7 +34,7 @@ fn expected(changed: bool) -> Snapshot {
     take(&fs).unwrap()
 }
 
-/// Without the times that were those of the making.
+/// Without the times of creation.
 fn timeless(mut snapshot: Snapshot) -> Snapshot {
     for seen in snapshot.values_mut() {
         if seen.mtime > 1 << 50 {
@@ -54,7 +54,7 @@ fn opens_and_shows(packed: &[u8], changed: bool) {
     let device: Arc<dyn BlockDevice> = Arc::new(unpack(packed));
     assert_sound(&device, changed);
     let expected = timeless(expected(changed));
-    // As it is, then as this Holdfast leaves it, with changes of its own.
+    // As it is, then as this version leaves it, with further changes.
     for _ in 0..2 {
         let (store, fs) = sample::open(&device).unwrap();
         let found = timeless(take(&fs).unwrap());
@@ -116,11 +116,10 @@ fn the_golden_image_with_marks_goes_on_above_them() {
     let device: Arc<dyn BlockDevice> = Arc::new(unpack(MARKED));
     let mut batches = String::new();
     let dump = Dump::open(device).unwrap();
-    dump.journal(|batch| batches += &batch.to_string()).unwrap();
-    let marks = batches.split("change: numbers").skip(1);
+    dump.journal(|batch| batches += batch).unwrap();
+    let marks = batches.split("change: Numbers(Ino(").skip(1);
     let marks = marks.map(|mark| {
-        let digits = mark.split("up to: ").nth(1).unwrap();
-        let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+        let digits: String = mark.chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<u64>().unwrap()
     });
     assert_eq!(marks.max(), Some(last(MARKED)));
@@ -169,7 +168,7 @@ fn golden_images_that_are_missing_are_made_when_asked_for() {
     for (name, made, changed) in made {
         let packed = pack(&made);
         assert!(packed.len() < 100 << 10, "{name}: {} bytes", packed.len());
-        // What would be written now must hold as well.
+        // An image written now must pass as well.
         opens_and_shows(&packed, changed);
         let path = folder.join(format!("v{VERSION}-{name}.hfz"));
         let kept = std::fs::metadata(&path).map_or(0, |meta| meta.len());

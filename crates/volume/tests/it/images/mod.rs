@@ -1,5 +1,4 @@
-//! Whole images of volumes: old ones that must open for ever, damaged ones that must do no harm, and
-//! their repair.
+//! Whole images of volumes: old ones that must stay readable, damaged ones, and their repair.
 
 mod corruption;
 mod dumps;

@@ -1,7 +1,7 @@
 //! A tree with one of everything that a volume can hold, and the volume that holds it.
 //!
-//! The golden images were made by these steps. Never change them: a new version of the format, or a
-//! new kind of record, gets steps and images of its own.
+//! The golden images were made by these steps, so they must not change. A new version of the
+//! format, or a new kind of record, gets its own steps and images.
 
 use holdfast_core::{FileSystem, OpenFile, Options, Store};
 use holdfast_device::{BlockDevice, MemoryDevice};
@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 /// Bytes of a volume.
 pub(crate) const SIZE: u64 = 4 << 20;
-/// Files of the directory whose names fill nodes.
+/// Files of the directory that has several leaves of names.
 const MANY: u64 = 700;
 
-/// Bytes that follow from a number.
+/// Pseudo-random bytes.
 fn pattern(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64)
         .map(|at| (at.wrapping_mul(31).wrapping_add(seed) % 251) as u8)
         .collect()
 }
 
-/// Somebody at work.
+/// A caller, and the file system it changes.
 pub(crate) struct Hand<'f> {
     pub(crate) fs: &'f FileSystem,
     who: Caller,
@@ -169,21 +169,21 @@ impl<'f> Hand<'f> {
                 ..SetAttr::default()
             },
         );
-        // The greatest cookie of a directory, gone.
+        // The greatest cookie of a directory, removed.
         self.open("dir/last");
         self.unlink("dir/last");
     }
 
-    /// What has file flags and a project.
+    /// Files with flags and a project.
     pub(crate) const FLAGGED: [(&'static str, FileFlags, u32); 3] = [
         ("dir/small", FileFlags::NODUMP.union(FileFlags::NOATIME), 0),
         ("dir", FileFlags::PROJECT_INHERIT, u32::MAX),
         ("dir/large", FileFlags::IMMUTABLE, 7),
     ];
-    /// The access time of those.
+    /// Their access time.
     pub(crate) const LATE: Time = Time::new(15_000_000_000, 1);
 
-    /// Gives them that.
+    /// Sets them.
     pub(crate) fn flag(&self) {
         for (path, flags, project) in Self::FLAGGED {
             self.set(
@@ -199,7 +199,7 @@ impl<'f> Hand<'f> {
         }
     }
 
-    /// What only the journal knows: every kind of change.
+    /// Every kind of change, for the journal only.
     pub(crate) fn change(&self) {
         self.mkdir("later");
         self.write("later/new", 0, 11, 50);
@@ -256,7 +256,7 @@ impl MapZeros for Vec<u8> {
     }
 }
 
-/// How volumes are opened here: nothing happens by itself.
+/// Options without commits by timer.
 pub(crate) const OPTIONS: OpenOptions = OpenOptions {
     cache: 1 << 20,
     commit_every: None,
@@ -280,7 +280,7 @@ fn open_as(
     Ok((store, fs.map_err(|error| error.to_string())?))
 }
 
-/// Formats a device of [`SIZE`] bytes, with the bitmaps of so many groups together.
+/// Formats a device of [`SIZE`] bytes with flex groups of this size.
 fn formatted(bundle: Option<u64>) -> Arc<MemoryDevice> {
     let memory = Arc::new(MemoryDevice::new(SIZE));
     let options = FormatOptions {
@@ -300,7 +300,7 @@ pub(crate) fn closed() -> Arc<MemoryDevice> {
     filled(formatted(None))
 }
 
-/// The same with the bitmaps of each group by themselves.
+/// The same without flex groups.
 pub(crate) fn unbundled() -> Arc<MemoryDevice> {
     filled(formatted(Some(1)))
 }
@@ -315,8 +315,8 @@ fn filled(memory: Arc<MemoryDevice>) -> Arc<MemoryDevice> {
     memory
 }
 
-/// The filled volume, changed further and left: its journal is full of changes, and there are orphans,
-/// one in the trees and one in the journal.
+/// The filled volume, changed further and dropped: its journal is full of changes, and there are
+/// orphans, one in the trees and one in the journal.
 pub(crate) fn crashed() -> Arc<MemoryDevice> {
     let memory = formatted(None);
     let (store, fs) = open(&(memory.clone() as _)).unwrap();
@@ -339,11 +339,11 @@ pub(crate) fn crashed() -> Arc<MemoryDevice> {
     left
 }
 
-/// The same with inodes beyond the first mark of their numbers: the journal has others.
+/// The same with inode numbers beyond the first mark: the journal has further marks.
 pub(crate) fn crashed_beyond_marks() -> Arc<MemoryDevice> {
     let left = crashed();
     let options = OpenOptions {
-        numbers_ahead: 64,
+        numbers_reserved: 64,
         ..OPTIONS
     };
     let device: Arc<dyn BlockDevice> = left.clone();

@@ -1,4 +1,4 @@
-//! All that a file system shows, to be compared.
+//! Snapshots of all that a file system shows, for comparisons.
 
 use holdfast_core::{FileSystem, Node};
 use holdfast_types::{Attr, Caller, Errno, FileType, OpenFlags, Result};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A path below the root.
 pub(crate) type Path = Vec<u8>;
 
-/// What there is to see of one name.
+/// What is visible of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) kind: FileType,
@@ -22,19 +22,19 @@ pub(crate) struct Seen {
     pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Everything below the root, and the root by the empty path.
+/// Everything below the root, and the root as the empty path.
 pub(crate) type Snapshot = BTreeMap<Path, Seen>;
 
-/// Largest content that is looked at: a damaged size may say anything.
+/// Content beyond this length is not read: a damaged size may have any value.
 const CONTENT_MAX: u64 = 1 << 20;
 
-/// Takes it all; the first error is the answer.
+/// Takes a snapshot, or returns the first error.
 pub(crate) fn take(fs: &FileSystem) -> Result<Snapshot> {
     let (seen, errors) = take_what_can_be_read(fs);
     errors.first().map_or(Ok(seen), |(_, error)| Err(*error))
 }
 
-/// Takes what can be read, and says where that failed.
+/// Takes what can be read, and lists failures.
 pub(crate) fn take_what_can_be_read(fs: &FileSystem) -> (Snapshot, Vec<(Path, Errno)>) {
     let (mut seen, mut errors) = (Snapshot::new(), Vec::new());
     let mut waiting = vec![(Path::new(), fs.root(), 0)];
@@ -43,7 +43,7 @@ pub(crate) fn take_what_can_be_read(fs: &FileSystem) -> (Snapshot, Vec<(Path, Er
             Ok(one) => drop(seen.insert(path.clone(), one)),
             Err(error) => errors.push((path.clone(), error)),
         }
-        // Damage may make circles.
+        // Damage may cause cycles.
         if fs.getattr(&node).kind != FileType::Directory || depth > 20 {
             continue;
         }
@@ -116,7 +116,7 @@ fn look(fs: &FileSystem, node: &Node) -> Result<Seen> {
         owners: (uid, gid),
         nlink,
         rdev,
-        // A directory's says how it is kept.
+        // A directory's size depends on how it is stored.
         size: if kind == FileType::Directory { 0 } else { size },
         mtime: mtime.0,
         bytes,
@@ -124,7 +124,7 @@ fn look(fs: &FileSystem, node: &Node) -> Result<Seen> {
     })
 }
 
-/// What differs, in words.
+/// A description of the differences.
 pub(crate) fn differences(expected: &Snapshot, found: &Snapshot) -> Vec<String> {
     let shown = |path: &Path| path.escape_ascii().to_string();
     let mut all = Vec::new();

@@ -1,8 +1,7 @@
-//! Images as they are kept in the tree: the sectors that are not zeros, one behind the other, in the
-//! form of zlib.
+//! Packed images: only the sectors that are not zeros, in zlib format.
 //!
-//! `HFsparse`, the number of sectors of the image (8 bytes), then for each sector that is kept its
-//! number (4 bytes) and its 512 bytes.
+//! `HFsparse`, the number of sectors of the image (8 bytes), then for each kept sector its number
+//! (4 bytes) and its 512 bytes.
 
 use holdfast_device::{BlockDevice, MemoryDevice};
 

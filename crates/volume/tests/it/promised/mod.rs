@@ -1,5 +1,5 @@
-//! Space that fallocate(2) promised, on volumes that are full otherwise: a write within it is never
-//! refused, whatever its size, and whatever was done to the volume since.
+//! Space promised by fallocate(2) on full volumes: a write within it is never refused, whatever its
+//! size and whatever happened to the volume since.
 
 mod world;
 
@@ -7,12 +7,12 @@ use std::sync::Barrier;
 use std::thread;
 
 use holdfast_testkit::{effort, seed};
-use holdfast_types::{Caller, Errno, Fallocate};
+use holdfast_types::{Caller, Fallocate};
 use world::{BLOCK, MIB, World};
 
 const ROOM: u64 = 3 * MIB;
 
-/// A full volume of 64 MiB with a file of which 3 MiB are promised behind its end.
+/// A full volume of 64 MiB with a file that has 3 MiB preallocated beyond its end.
 fn promised(keep_size: bool) -> World {
     let mut world = World::make(1, 64 * MIB);
     let mode = match keep_size {
@@ -29,7 +29,7 @@ fn promised_room_is_written_in_calls_of_any_size() {
     for keep_size in [true, false] {
         for size in [100, 4096, 5000, 256 << 10, ROOM] {
             let mut world = promised(keep_size);
-            // Few of the small ones: until the file outgrows its inode, and some more.
+            // Few of the small ones: until the file is mapped, and some more.
             for at in (0..ROOM).step_by(size as usize).take(64) {
                 world.write("file", at, size.min(ROOM - at));
             }
@@ -40,28 +40,9 @@ fn promised_room_is_written_in_calls_of_any_size() {
 }
 
 #[test]
-fn promised_room_is_there_after_a_remount_and_after_a_kill() {
-    for kill in [true, false] {
-        let mut world = promised(true);
-        world.fs.sync().unwrap();
-        match kill {
-            true => world.kill(),
-            false => world.again(),
-        }
-        world.fill();
-        world.write("file", 0, 100);
-        for at in (0..ROOM).step_by(256 << 10) {
-            world.write("file", at, 256 << 10);
-        }
-        world.again();
-        world.compare();
-    }
-}
-
-#[test]
 fn single_blocks_all_over_promised_room_are_written() {
     let mut world = promised(true);
-    // Each divides an unwritten extent, and nothing is folded together.
+    // Each splits an unwritten extent, without a checkpoint.
     for step in [2, 3, 7] {
         for page in (step / 2..ROOM / BLOCK).step_by(step as usize) {
             world.write("file", page * BLOCK, BLOCK);
@@ -69,38 +50,6 @@ fn single_blocks_all_over_promised_room_are_written() {
         world.fs.sync().unwrap();
         world.checkpoint();
     }
-    world.again();
-    world.compare();
-}
-
-#[test]
-fn a_file_is_made_longer_within_promised_room() {
-    let mut world = promised(true);
-    world.write("file", 0, 100);
-    world.resize("file", 5000);
-    world.write("file", 10_000, 1);
-    world.resize("file", ROOM);
-    world.allocate("file", Fallocate::empty(), 0, ROOM).unwrap();
-    world
-        .allocate("file", Fallocate::ZERO_RANGE, BLOCK, 2 * BLOCK)
-        .unwrap();
-    world.write("file", ROOM - 5, 5);
-    world.compare();
-    // What is given back is promised no more.
-    world.resize("file", 100);
-    world.fill();
-    assert_eq!(world.try_write("file", 0, ROOM), Err(Errno::ENOSPC));
-}
-
-#[test]
-fn a_block_that_was_cut_is_filled_again() {
-    let mut world = World::make(3, 8 * MIB);
-    world.write("cut", 0, 10_000);
-    world.fs.sync().unwrap();
-    world.resize("cut", 1000);
-    world.fill();
-    // The first block has its place, though the inode could hold so few bytes.
-    world.write("cut", 1000, 3000);
     world.again();
     world.compare();
 }

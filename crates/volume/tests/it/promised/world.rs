@@ -1,14 +1,15 @@
-//! A full volume, and what its files should hold and have space for.
+//! A full volume, and what its files must contain and have space for.
 
+use crate::stage::{assert_sound, formatted, opened};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::store::MemoryLimits;
 use holdfast_core::{FileSystem, OpenFile, Options};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_device::BlockDevice;
 use holdfast_testkit::rng::Rng;
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, Result, SetAttr};
-use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
+use holdfast_volume::{FormatOptions, VolumeStore};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const BLOCK: u64 = 4096;
@@ -19,7 +20,7 @@ const SIZE_MAX: u64 = MIB;
 #[derive(Default)]
 struct Model {
     bytes: Vec<u8>,
-    /// Of each block: has it space?
+    /// For each block: is it allocated?
     room: Vec<bool>,
 }
 
@@ -34,7 +35,7 @@ impl Model {
         self.room[blocks].fill(true);
     }
 
-    /// Bytes that were in the inode have a block from now on.
+    /// An inline file becomes a mapped one.
     fn leave_inode(&mut self) {
         let mut first = self.bytes.iter().take(BLOCK as usize);
         if first.any(|byte| *byte != 0) {
@@ -42,7 +43,7 @@ impl Model {
         }
     }
 
-    /// Forgets that there was any, if there is none: few bytes may be in the inode again.
+    /// Forgets allocated blocks if there are none: the file may become inline again.
     fn tidy(&mut self) {
         if !self.room.contains(&true) {
             self.room.clear();
@@ -58,7 +59,7 @@ impl Model {
         let end = offset as usize + data.len();
         self.bytes.resize(self.bytes.len().max(end), 0);
         self.bytes[offset as usize..end].copy_from_slice(data);
-        // A few bytes are in the inode, which is no room for more.
+        // An inline file has no space for more.
         if self.bytes.len() > 2048 || !self.room.is_empty() {
             self.take(offset, data.len() as u64);
             self.leave_inode();
@@ -79,13 +80,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn make(seed: u64, size: u64) -> Self {
-        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
         let options = FormatOptions {
             seed: Some(seed),
             journal: Some(512 << 10),
             ..FormatOptions::default()
         };
-        format(&device, &options).unwrap();
+        let device = formatted(size, &options);
         let (store, fs) = opened(&device);
         Self {
             device,
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// The volume is closed and opened.
+    /// Closes and reopens the volume.
     pub(crate) fn again(&mut self) {
         self.close();
         self.enter();
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// The volume is dropped and opened. What was not synced may be lost.
+    /// Drops and reopens the volume. Unsynced changes may be lost.
     pub(crate) fn kill(&mut self) {
         self.store = None;
         self.fs = FileSystem::memory(MemoryLimits::default(), Options::default());
@@ -136,7 +136,7 @@ impl World {
             .open_at(&self.who, &root, name.as_bytes(), flags, 0o600)
     }
 
-    /// Takes all that is left: blocks, and then room for records.
+    /// Takes everything that is left: blocks, and then space for records.
     pub(crate) fn fill(&mut self) {
         let file = match self.open("filler") {
             Err(Errno::ENOSPC) => return,
@@ -189,7 +189,7 @@ impl World {
         Ok(())
     }
 
-    /// Writes, which may be refused only where no space is promised.
+    /// Writes; it may be refused only where no space is promised.
     pub(crate) fn try_write(&mut self, name: &str, offset: u64, len: u64) -> Result<()> {
         let data = holdfast_testkit::rng::pattern(self.rng.bits(), len as usize);
         self.put(name, offset, &data)
@@ -240,7 +240,7 @@ impl World {
         model.bytes.resize(size as usize, 0);
     }
 
-    /// All bytes are what was written.
+    /// All bytes are as written.
     pub(crate) fn compare(&self) {
         for (name, model) in &self.files {
             let file = self.open(name).unwrap();
@@ -258,11 +258,10 @@ impl World {
         }
     }
 
-    /// A check finds nothing; the volume is opened again afterwards.
+    /// The check finds nothing; reopens the volume.
     pub(crate) fn assert_sound(&mut self) {
         self.close();
-        let report = check(&self.device, &CheckOptions::default(), &|_, _, _| {});
-        assert!(report.is_clean(), "{:?}", report.findings);
+        assert_sound(&self.device);
         self.enter();
     }
 
@@ -279,7 +278,7 @@ impl World {
         }
     }
 
-    /// One random operation, mostly a write within space that is promised.
+    /// A random operation, mostly a write within promised space.
     pub(crate) fn operation(&mut self) {
         let name = format!("file-{}", self.rng.below(FILES));
         match self.rng.below(20) {
@@ -347,7 +346,7 @@ impl World {
         };
         let (size, room) = (model.bytes.len() as u64, !model.room.is_empty());
         let to = self.rng.below(SIZE_MAX);
-        // A file within its inode may need a block to outgrow it.
+        // An inline file may need a block to become mapped.
         if to <= size || size == 0 || size > 2048 || room && model.room[0] {
             self.resize(name, to);
         }
@@ -361,7 +360,7 @@ impl World {
         }
     }
 
-    /// Bytes of a file all of which have space.
+    /// A range of a file that is allocated completely.
     fn within(&mut self, name: &str) -> Option<(u64, u64)> {
         for _ in 0..20 {
             let (offset, len) = self.some_bytes();
@@ -426,14 +425,4 @@ impl World {
             _ => {}
         }
     }
-}
-
-fn opened(device: &Arc<dyn BlockDevice>) -> (Arc<VolumeStore>, FileSystem) {
-    let options = OpenOptions {
-        commit_every: None,
-        ..OpenOptions::default()
-    };
-    let store = Arc::new(VolumeStore::open(Arc::clone(device), &options).unwrap());
-    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
-    (store, fs)
 }

@@ -1,12 +1,10 @@
-//! What is in memory, and what reclaim made of it.
+//! Metrics of memory and reclaim.
 
-use super::writer::{Writer, gauge, label, seconds};
+use super::writer::{COUNTER, GAUGE, Kind, Writer, seconds};
 use crate::info::report::{MemoryUse, Reclaimed, Report};
-use prometheus_client::metrics::counter::ConstCounter;
-use std::fmt;
 
-/// What is in memory.
-pub(super) fn held(report: &Report, to: &mut Writer<'_, '_>) -> fmt::Result {
+/// Counts of cached objects.
+pub(super) fn held(report: &Report, to: &mut Writer) {
     for (name, help, value) in [
         (
             "holdfast_memory_rss_bytes",
@@ -38,12 +36,11 @@ pub(super) fn held(report: &Report, to: &mut Writer<'_, '_>) -> fmt::Result {
             report.locks,
         ),
     ] {
-        to.gauge(name, help, value)?;
+        to.gauge(name, help, value);
     }
-    Ok(())
 }
 
-pub(super) fn memory_use(memory: &MemoryUse, to: &mut Writer<'_, '_>) -> fmt::Result {
+pub(super) fn memory_use(memory: &MemoryUse, to: &mut Writer) {
     for (name, help, value) in [
         (
             "holdfast_memory_budget_bytes",
@@ -61,83 +58,82 @@ pub(super) fn memory_use(memory: &MemoryUse, to: &mut Writer<'_, '_>) -> fmt::Re
             memory.slack_bytes,
         ),
     ] {
-        value.map_or(Ok(()), |value| to.gauge(name, help, value))?;
+        if let Some(value) = value {
+            to.gauge(name, help, value);
+        }
     }
     let classes = memory.by_class.iter();
     to.family(
-        ("holdfast_memory_bytes", "Memory by what it is for"),
-        classes.map(|(name, bytes)| (label("class", name), gauge(*bytes))),
-    )
+        GAUGE,
+        "holdfast_memory_bytes",
+        "Memory by what it is for",
+        classes.map(|(name, bytes)| ([("class", &**name)], bytes)),
+    );
 }
 
-pub(super) fn reclaim(memory: &MemoryUse, to: &mut Writer<'_, '_>) -> fmt::Result {
+pub(super) fn reclaim(memory: &MemoryUse, to: &mut Writer) {
     type Of = fn(&Reclaimed) -> u64;
-    let classes = || memory.by_shrinker.iter();
-    let counters: [(&str, &str, Of); 3] = [
-        ("holdfast_reclaim_passes", "Passes over a class", |it| {
-            it.passes
-        }),
+    let families: [(Kind, &str, &str, Of); 4] = [
         (
+            COUNTER,
+            "holdfast_reclaim_passes",
+            "Passes over a class",
+            |it| it.passes,
+        ),
+        (
+            COUNTER,
             "holdfast_reclaim_scanned",
-            "Objects that passes were to look at",
+            "Objects that passes were to scan",
             |it| it.scanned,
         ),
-        ("holdfast_reclaim_evicted", "Objects that went", |it| {
-            it.freed
-        }),
+        (
+            COUNTER,
+            "holdfast_reclaim_evicted",
+            "Objects that were freed",
+            |it| it.freed,
+        ),
+        (
+            GAUGE,
+            "holdfast_reclaim_deferred",
+            "Objects that passes have deferred",
+            |it| it.deferred,
+        ),
     ];
-    for (name, help, of) in counters {
-        let members = classes().map(|(class, it)| (label("class", class), of(it)));
-        to.family(
-            (name, help),
-            members.map(|(labels, count)| (labels, ConstCounter::new(count))),
-        )?;
+    for (kind, name, help, of) in families {
+        let classes = memory.by_shrinker.iter();
+        let members = classes.map(|(class, it)| ([("class", &**class)], of(it)));
+        to.family(kind, name, help, members);
     }
-    let shares = classes().flat_map(|(class, it)| {
+    let shares = memory.by_shrinker.iter().flat_map(|(class, it)| {
         let followed = it.nanoseconds_followed;
         let own = it.nanoseconds.saturating_sub(followed);
-        [("operation", own), ("thread", followed)].map(|(who, spent)| {
-            let labels = [label("class", class), label("who", who)];
-            (labels.concat(), seconds(spent))
-        })
+        [("operation", own), ("thread", followed)]
+            .map(|(who, spent)| ([("class", &**class), ("who", who)], seconds(spent)))
     });
     to.family(
-        (
-            "holdfast_reclaim_seconds",
-            "Time in which memory was freed: by operations that add something, and by a thread",
-        ),
+        COUNTER,
+        "holdfast_reclaim_seconds",
+        "Time in which memory was freed: by operations that add something, and by a thread",
         shares,
-    )?;
-    let deferred = classes().map(|(class, it)| (label("class", class), gauge(it.deferred)));
+    );
     to.family(
-        (
-            "holdfast_reclaim_deferred",
-            "Objects that passes have still to look at",
-        ),
-        deferred,
-    )?;
-    let of = |(class, count)| (label("class", class), ConstCounter::new(count));
+        COUNTER,
+        "holdfast_reclaim_promoted",
+        "Objects that stayed because they had been used again",
+        [([("class", "metadata")], memory.promoted)],
+    );
     to.family(
-        (
-            "holdfast_reclaim_promoted",
-            "Objects that stayed because they had been used again",
-        ),
-        [("metadata", memory.promoted)].map(of),
-    )?;
-    let came = [
-        ("metadata", memory.refaults),
-        ("content", memory.content_refaults),
-    ];
-    to.family(
-        (
-            "holdfast_reclaim_refaults",
-            "Objects that came again so soon that they should have stayed",
-        ),
-        came.map(of),
-    )
+        COUNTER,
+        "holdfast_reclaim_refaults",
+        "Objects read again soon after their eviction",
+        [
+            ([("class", "metadata")], memory.refaults),
+            ([("class", "content")], memory.content_refaults),
+        ],
+    );
 }
 
-pub(super) fn statahead(report: &Report, to: &mut Writer<'_, '_>) -> fmt::Result {
+pub(super) fn statahead(report: &Report, to: &mut Writer) {
     for (name, help, value) in [
         (
             "holdfast_statahead_issued",
@@ -155,7 +151,6 @@ pub(super) fn statahead(report: &Report, to: &mut Writer<'_, '_>) -> fmt::Result
             report.statahead_wasted,
         ),
     ] {
-        to.counter(name, help, value)?;
+        to.counter(name, help, value);
     }
-    Ok(())
 }

@@ -1,28 +1,18 @@
-//! What the kernel asked for, and how long that took.
+//! Metrics of the kernel's requests.
 
-use super::writer::{Writer, label};
-use crate::info::report::{Report, RequestTimes};
+use super::writer::{COUNTER, HISTOGRAM, Writer, seconds};
+use crate::info::report::Report;
 use holdfast_fuse::Times;
-use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use std::fmt;
-use std::time::Duration;
 
-pub(super) fn requests(report: &Report, to: &mut Writer<'_, '_>) -> fmt::Result {
+pub(super) fn requests(report: &Report, to: &mut Writer) {
     let counts = report.requests.iter();
     to.family(
-        ("holdfast_requests", "Requests of the kernel"),
-        counts.map(|(name, count)| (label("operation", name), ConstCounter::new(*count))),
-    )?;
-    let times = report.request_times.iter();
-    to.family(
-        (
-            "holdfast_request_seconds",
-            "How long requests took to be served: one of 61, and all that sync",
-        ),
-        times.map(|(name, times)| (label("operation", name), Histogram(times))),
-    )?;
+        COUNTER,
+        "holdfast_requests",
+        "Requests of the kernel",
+        counts.map(|(name, count)| ([("operation", &**name)], count)),
+    );
+    times(report, to);
     for (name, help, value) in [
         (
             "holdfast_requests_unknown",
@@ -31,7 +21,7 @@ pub(super) fn requests(report: &Report, to: &mut Writer<'_, '_>) -> fmt::Result 
         ),
         (
             "holdfast_requests_malformed",
-            "Requests whose bytes contradicted themselves",
+            "Malformed requests",
             report.requests_malformed,
         ),
         (
@@ -50,26 +40,28 @@ pub(super) fn requests(report: &Report, to: &mut Writer<'_, '_>) -> fmt::Result 
             report.written_bytes,
         ),
     ] {
-        to.counter(name, help, value)?;
+        to.counter(name, help, value);
     }
-    Ok(())
 }
 
-struct Histogram<'t>(&'t RequestTimes);
-
-impl EncodeMetric for Histogram<'_> {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let Self(times) = self;
-        let bound = |bucket| Times::bound(bucket).map_or(f64::MAX, |bound| bound.as_secs_f64());
-        let buckets = times.buckets.iter().enumerate();
-        let buckets: Vec<(f64, u64)> = buckets.map(|(at, &count)| (bound(at), count)).collect();
-        // The buckets' sum, which another thread's request cannot have changed meanwhile.
-        let count = times.buckets.iter().sum();
-        let sum = Duration::from_nanos(times.nanoseconds).as_secs_f64();
-        encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+fn times(report: &Report, to: &mut Writer) {
+    let name = "holdfast_request_seconds";
+    if !report.request_times.is_empty() {
+        let help = "How long requests took to be served: one of 61, and all that sync";
+        to.begin(HISTOGRAM, name, help);
     }
-
-    fn metric_type(&self) -> MetricType {
-        MetricType::Histogram
+    for (operation, times) in &report.request_times {
+        let operation = ("operation", &**operation);
+        to.sample(name, "_sum", &[operation], seconds(times.nanoseconds));
+        // The sum of the copied buckets, since `times.count` may be newer.
+        let count: u64 = times.buckets.iter().sum();
+        to.sample(name, "_count", &[operation], count);
+        let mut sum = 0;
+        for (bucket, count) in times.buckets.iter().enumerate() {
+            sum += count;
+            let bound = Times::bound(bucket).map(|bound| bound.as_secs_f64().to_string());
+            let le = ("le", bound.as_deref().unwrap_or("+Inf"));
+            to.sample(name, "_bucket", &[operation, le], sum);
+        }
     }
 }

@@ -1,5 +1,5 @@
-use super::super::openmetrics::{self, Family};
-use super::super::promtool;
+use super::super::tests::openmetrics::{self, Family};
+use super::super::tests::promtool;
 use super::*;
 use crate::info::report::{MemoryUse, Reclaimed, RequestTimes, Transfers, VolumeUse, Work};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,7 +84,7 @@ fn full() -> Report {
 }
 
 fn exposed(report: Report) -> BTreeMap<String, Family> {
-    let text = text(report, Format::OpenMetrics).unwrap();
+    let text = text(&report, Format::OpenMetrics);
     openmetrics::parse(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
@@ -97,7 +97,7 @@ fn every_number_of_the_report_is_exposed_under_its_name() {
         ("holdfast_inodes", &[][..], 12.0),
         ("holdfast_memory_rss_bytes", &[], (1_u64 << 40) as f64),
         ("holdfast_memory_budget_bytes", &[], (1 << 30) as f64),
-        ("holdfast_memory_slack_bytes", &[], i64::MAX as f64),
+        ("holdfast_memory_slack_bytes", &[], u64::MAX as f64),
         ("holdfast_memory_bytes", &[("class", "names")], 64.0),
         ("holdfast_reclaim_scanned", &metadata, 1000.0),
         ("holdfast_reclaim_evicted", &metadata, 900.0),
@@ -117,7 +117,7 @@ fn every_number_of_the_report_is_exposed_under_its_name() {
         ("holdfast_device_requests", &[("operation", "flush")], 3.0),
         ("holdfast_read_only", &[], 1.0),
         ("holdfast_failed", &[], 0.0),
-        // The path comes back as it was.
+        // Escapes in the path are undone.
         (
             "holdfast_mount",
             &[("mount_point", "/a \"strange\"\n\\ place")],
@@ -154,8 +154,8 @@ fn times_of_requests_are_a_histogram_in_seconds() {
 
 #[test]
 fn the_text_format_names_families_as_their_samples() {
-    let openmetrics = text(full(), Format::OpenMetrics).unwrap();
-    let plain = text(full(), Format::Text).unwrap();
+    let openmetrics = text(&full(), Format::OpenMetrics);
+    let plain = text(&full(), Format::Text);
     let samples = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         lines.map(str::to_owned).collect()
@@ -191,7 +191,7 @@ fn the_text_format_names_families_as_their_samples() {
 #[test]
 fn promtool_finds_nothing_wrong() {
     for report in [full(), Report::default()] {
-        let text = text(report, Format::Text).unwrap();
+        let text = text(&report, Format::Text);
         if let Some(said) = promtool::check(&text) {
             assert_eq!(said, "", "{text}");
         }

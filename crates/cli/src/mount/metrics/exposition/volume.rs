@@ -1,11 +1,9 @@
-//! A volume's journal and device.
+//! Metrics of a volume's journal and device.
 
-use super::writer::{Writer, label, seconds};
-use crate::info::report::{Transfers, VolumeUse, Work};
-use prometheus_client::metrics::counter::ConstCounter;
-use std::fmt;
+use super::writer::{COUNTER, Writer, seconds};
+use crate::info::report::{VolumeUse, Work};
 
-pub(super) fn volume_use(volume: &VolumeUse, to: &mut Writer<'_, '_>) -> fmt::Result {
+pub(super) fn volume_use(volume: &VolumeUse, to: &mut Writer) {
     for (name, help, value) in [
         (
             "holdfast_journal_used_bytes",
@@ -28,7 +26,7 @@ pub(super) fn volume_use(volume: &VolumeUse, to: &mut Writer<'_, '_>) -> fmt::Re
             volume.writer_waits.under_way,
         ),
     ] {
-        to.gauge(name, help, value)?;
+        to.gauge(name, help, value);
     }
     let works: [(&str, &str, &str, &Work); 3] = [
         (
@@ -51,48 +49,50 @@ pub(super) fn volume_use(volume: &VolumeUse, to: &mut Writer<'_, '_>) -> fmt::Re
         ),
     ];
     for (count, time, what, work) in works {
-        to.counter(count, &format!("Number of {what}"), work.count)?;
-        to.seconds(time, &format!("Time of {what}"), work.nanoseconds)?;
+        to.counter(count, &format!("Number of {what}"), work.count);
+        to.counter(time, &format!("Time of {what}"), seconds(work.nanoseconds));
     }
-    let hits = (
-        "holdfast_node_hits",
-        "Nodes of trees that were found in memory",
-    );
-    to.counter(hits.0, hits.1, volume.node_hits)?;
-    let misses = ("holdfast_node_misses", "Nodes of trees that were read");
-    to.counter(misses.0, misses.1, volume.node_misses)?;
-    device(volume, to)
+    for (name, help, value) in [
+        (
+            "holdfast_node_hits",
+            "Nodes of trees that were found in memory",
+            volume.node_hits,
+        ),
+        (
+            "holdfast_node_misses",
+            "Nodes of trees that were read",
+            volume.node_misses,
+        ),
+    ] {
+        to.counter(name, help, value);
+    }
+    device(volume, to);
 }
 
-fn device(volume: &VolumeUse, to: &mut Writer<'_, '_>) -> fmt::Result {
-    let transfers = || {
-        let all = [
-            ("read", &volume.device_reads),
-            ("write", &volume.device_writes),
-            ("flush", &volume.device_flushes),
-        ];
-        all.into_iter()
-            .map(|(name, it)| (label("operation", name), it))
-    };
-    let count = |it: &Transfers| ConstCounter::new(it.count);
+fn device(volume: &VolumeUse, to: &mut Writer) {
+    let transfers = [
+        ([("operation", "read")], &volume.device_reads),
+        ([("operation", "write")], &volume.device_writes),
+        ([("operation", "flush")], &volume.device_flushes),
+    ];
     to.family(
-        (
-            "holdfast_device_requests",
-            "Requests to the volume's device",
-        ),
-        transfers().map(|(labels, it)| (labels, count(it))),
-    )?;
+        COUNTER,
+        "holdfast_device_requests",
+        "Requests to the volume's device",
+        transfers.map(|(labels, it)| (labels, it.count)),
+    );
     // A flush has no bytes.
-    let moved = transfers().take(2);
+    let moved = transfers.into_iter().take(2);
     to.family(
-        ("holdfast_device_bytes", "Bytes of these requests"),
-        moved.map(|(labels, it)| (labels, ConstCounter::new(it.bytes))),
-    )?;
+        COUNTER,
+        "holdfast_device_bytes",
+        "Bytes of these requests",
+        moved.map(|(labels, it)| (labels, it.bytes)),
+    );
     to.family(
-        (
-            "holdfast_device_seconds",
-            "Time that threads waited for these requests",
-        ),
-        transfers().map(|(labels, it)| (labels, seconds(it.nanoseconds))),
-    )
+        COUNTER,
+        "holdfast_device_seconds",
+        "Time that threads waited for these requests",
+        transfers.map(|(labels, it)| (labels, seconds(it.nanoseconds))),
+    );
 }

@@ -1,68 +1,101 @@
-//! How metrics are written: one, or a family of them with labels.
+//! Writing metrics in one of the two formats.
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-use std::fmt;
+use super::Format;
+use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
-/// Labels, with their values as they may stand in the text.
-pub(super) type Labels<'l> = Vec<(&'l str, String)>;
+/// The type of a family of metrics, and the suffix of the names of its samples.
+pub(super) type Kind = (&'static str, &'static str);
 
-pub(super) fn label<'l>(name: &'l str, value: &str) -> Labels<'l> {
-    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
-    vec![(name, escaped.replace('\n', "\\n"))]
+pub(super) const GAUGE: Kind = ("gauge", "");
+pub(super) const COUNTER: Kind = ("counter", "_total");
+pub(super) const INFO: Kind = ("info", "_info");
+pub(super) const HISTOGRAM: Kind = ("histogram", "");
+
+/// Writes families of metrics to a text.
+pub(super) struct Writer {
+    format: Format,
+    text: String,
 }
 
-/// Writes families of metrics, one after the other.
-pub(super) struct Writer<'e, 'd>(pub(super) &'e mut DescriptorEncoder<'d>);
+impl Writer {
+    pub(super) fn new(format: Format) -> Self {
+        let text = String::new();
+        Self { format, text }
+    }
 
-impl Writer<'_, '_> {
-    pub(super) fn one(
+    pub(super) fn gauge(&mut self, name: &str, help: &str, value: u64) {
+        self.family(GAUGE, name, help, [([], value)]);
+    }
+
+    pub(super) fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(COUNTER, name, help, [([], value)]);
+    }
+
+    /// Writes one sample for each set of labels; nothing if there is none.
+    pub(super) fn family<'l, const L: usize>(
         &mut self,
+        kind: Kind,
         name: &str,
         help: &str,
-        metric: &impl EncodeMetric,
-    ) -> fmt::Result {
-        let kind = metric.metric_type();
-        metric.encode(self.0.encode_descriptor(name, help, None, kind)?)
-    }
-
-    pub(super) fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        self.one(name, help, &gauge(value))
-    }
-
-    pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        self.one(name, help, &ConstCounter::new(value))
-    }
-
-    pub(super) fn seconds(&mut self, name: &str, help: &str, nanoseconds: u64) -> fmt::Result {
-        self.one(name, help, &seconds(nanoseconds))
-    }
-
-    /// One metric for each set of labels; nothing, if there is none.
-    pub(super) fn family<'l, M: EncodeMetric>(
-        &mut self,
-        (name, help): (&str, &str),
-        members: impl IntoIterator<Item = (Labels<'l>, M)>,
-    ) -> fmt::Result {
+        members: impl IntoIterator<Item = ([(&'l str, &'l str); L], impl Display)>,
+    ) {
         let mut members = members.into_iter().peekable();
-        let Some((_, first)) = members.peek() else {
-            return Ok(());
-        };
-        let kind = first.metric_type();
-        let mut to = self.0.encode_descriptor(name, help, None, kind)?;
-        for (labels, metric) in members {
-            metric.encode(to.encode_family(&labels)?)?;
+        if members.peek().is_some() {
+            self.begin(kind, name, help);
         }
-        Ok(())
+        for (labels, value) in members {
+            self.sample(name, kind.1, &labels, value);
+        }
+    }
+
+    /// Writes the descriptor of a family. The text format 0.0.4 names a family as its samples, and
+    /// knows no type `info`.
+    pub(super) fn begin(&mut self, kind: Kind, name: &str, help: &str) {
+        let (kind, suffix) = match (self.format, kind) {
+            (Format::OpenMetrics, (kind, _)) => (kind, ""),
+            (Format::Text, ("info", suffix)) => ("gauge", suffix),
+            (Format::Text, kind) => kind,
+        };
+        self.write(format_args!(
+            "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n"
+        ));
+    }
+
+    /// Writes a sample of a family.
+    pub(super) fn sample(
+        &mut self,
+        name: &str,
+        suffix: &str,
+        labels: &[(&str, &str)],
+        value: impl Display,
+    ) {
+        let labels = labels.iter().map(|(label, value)| {
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("{label}=\"{}\"", value.replace('\n', "\\n"))
+        });
+        let labels = labels.collect::<Vec<_>>().join(",");
+        match labels.as_str() {
+            "" => self.write(format_args!("{name}{suffix} {value}\n")),
+            labels => self.write(format_args!("{name}{suffix}{{{labels}}} {value}\n")),
+        }
+    }
+
+    /// The text; OpenMetrics has an end mark.
+    pub(super) fn end(mut self) -> String {
+        if self.format == Format::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
+        self.text
+    }
+
+    fn write(&mut self, text: fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = self.text.write_fmt(text);
     }
 }
 
-pub(super) fn gauge(value: u64) -> ConstGauge<i64> {
-    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
-}
-
-pub(super) fn seconds(nanoseconds: u64) -> ConstCounter<f64> {
-    ConstCounter::new(Duration::from_nanos(nanoseconds).as_secs_f64())
+/// Nanoseconds in seconds.
+pub(super) fn seconds(nanoseconds: u64) -> f64 {
+    Duration::from_nanos(nanoseconds).as_secs_f64()
 }

@@ -33,12 +33,12 @@ fn small_space() -> Arc<Space> {
     Space::format(tiny(2, 40)).expect("a layout")
 }
 
-/// Checks everything that must hold while nobody changes anything.
+/// Checks the invariants of a state without concurrent changes.
 fn settle(space: &Arc<Space>, files: Vec<File>) {
     let files = Files {
         space: Arc::clone(space),
         files,
-        promises: Vec::new(),
+        reservations: Vec::new(),
     };
     files.check();
 }
@@ -192,7 +192,7 @@ fn two_that_need_what_is_set_aside_both_get_it() {
         file.write(18, 1, None).expect("room");
         let half = (space.report().total - 1) / 2;
         let reserve =
-            |space: Arc<Space>| move || space.reserve(half).map(|promise| promise.blocks());
+            |space: Arc<Space>| move || space.reserve(half).map(|reservation| reservation.blocks());
         let both = both(reserve(Arc::clone(&space)), reserve(Arc::clone(&space)));
         assert_eq!(both, (Ok(half), Ok(half)));
         settle(&space, vec![file]);
@@ -206,16 +206,16 @@ fn a_trim_beside_an_allocation_takes_no_block_away_and_gives_none_twice() {
         fill(&space);
         let at = space.layout().start + 5;
         space.give_back(Extent::new(at, 6)).expect("placed");
-        let promise = space.reserve(3).expect("room");
+        let reservation = space.reserve(3).expect("room");
         let trimmer = Arc::clone(&space);
         let placer = Arc::clone(&space);
         let (trimmed, placed) = both(
             move || trimmer.trim(Extent::new(0, u64::MAX), 1, |_| Ok::<(), ()>(())),
             move || {
-                let mut promise = promise;
+                let mut reservation = reservation;
                 let mut placed = 0;
-                while promise.blocks() > 0 {
-                    let one = placer.allocate_promised(&mut promise, &Request::data(1));
+                while reservation.blocks() > 0 {
+                    let one = placer.allocate_reserved(&mut reservation, &Request::data(1));
                     placed += one.expect("promised").length;
                 }
                 placed

@@ -1,12 +1,12 @@
-//! What a file's changed content takes in memory.
+//! Memory accounting of a file's content.
 
 use super::{Content, Form};
 
-/// Inline bytes that count as one thing.
+/// Inline bytes that count as one item.
 const INLINE: usize = 64;
 
 impl Content {
-    /// How many things there are that take memory, about; with few steps.
+    /// The number of allocations, approximately; cheap.
     pub(in crate::store) fn things(&self) -> usize {
         match &self.form {
             Form::Inline(bytes) => 1 + bytes.len() / INLINE,
@@ -14,7 +14,7 @@ impl Content {
         }
     }
 
-    /// Bytes of memory, but for pages that wait to be written. Goes over them.
+    /// Bytes of memory, without dirty pages. Visits all items.
     pub(in crate::store) fn memory(&self) -> usize {
         let form = match &self.form {
             Form::Inline(bytes) => bytes.capacity(),

@@ -1,16 +1,16 @@
-//! The places of a file's blocks on the device: those that are missing, those that come and go.
+//! Allocating a file's blocks, and moving them.
 
 use std::ops::Range;
 
 use super::{BLOCK_LEN, Content, Form, touched, whole};
 use crate::Result;
 use crate::space::{Extent, FileRequest};
-use crate::store::file::delayed_allocation::{Places, Waiting, missing};
+use crate::store::file::delayed_allocation::{BlockAllocator, Waiting, missing};
 use crate::store::file::extent_map::{Mapping, Run};
 use crate::store::file::page::WriteInFlight;
 
 impl Content {
-    /// Blocks of a range of bytes without a place, as ranges of blocks.
+    /// The unallocated blocks of a byte range.
     pub(in crate::store) fn holes(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         self.become_mapped();
         let Form::Mapped { mapping, dirty } = &self.form else {
@@ -28,7 +28,7 @@ impl Content {
                 .next(start)
                 .map_or(at.end, |(next, _)| next.min(at.end));
             at.start = end;
-            // A page that waits gets its place when it is written.
+            // A dirty page is allocated when it is written.
             let mut from = start;
             for block in dirty.within(start..end) {
                 if from < block {
@@ -43,7 +43,7 @@ impl Content {
         holes
     }
 
-    /// What is asked for blocks without a place, from `first` on.
+    /// The request for unallocated blocks from `first` on.
     pub(in crate::store) fn missing(&self, first: u64, blocks: u64) -> FileRequest {
         let size = self.len.div_ceil(BLOCK_LEN);
         match &self.form {
@@ -52,7 +52,7 @@ impl Content {
         }
     }
 
-    /// Gives blocks a place; returns what they had before. What waited to be written there is there.
+    /// Maps blocks; returns their old extents. Their dirty pages are on the device already.
     pub(in crate::store) fn map(&mut self, at: u64, run: Run) -> Vec<Run> {
         self.become_mapped();
         let Form::Mapped { mapping, dirty } = &mut self.form else {
@@ -63,12 +63,12 @@ impl Content {
             dirty.remove(at..end);
         }
         let before = mapping.map(at, run);
-        // The same place again is none to give back.
+        // A block that stays where it was is not freed.
         let elsewhere = |old: &Run| !old.extent.overlaps(&run.extent);
         before.into_iter().filter(elsewhere).collect()
     }
 
-    /// The parts of a run that these blocks do not have as their place already.
+    /// The parts of a run that these blocks do not have already.
     pub(in crate::store) fn parts_elsewhere(&self, at: u64, run: Run) -> Vec<Extent> {
         let Some(mapping) = self.mapping() else {
             return vec![run.extent];
@@ -91,7 +91,7 @@ impl Content {
         parts
     }
 
-    /// Removes a range of whole blocks; what follows moves down. Returns the places of the range.
+    /// Removes a range of whole blocks and shifts the rest down. Returns the extents of the range.
     pub(in crate::store) fn collapse(&mut self, range: Range<u64>) -> Vec<Run> {
         self.become_mapped();
         let Form::Mapped { mapping, dirty } = &mut self.form else {
@@ -108,7 +108,7 @@ impl Content {
         gone
     }
 
-    /// Opens a hole of whole blocks; what follows moves up.
+    /// Inserts a hole of whole blocks and shifts the rest up.
     pub(in crate::store) fn insert(&mut self, offset: u64, len: u64) {
         self.become_mapped();
         let Form::Mapped { mapping, dirty } = &mut self.form else {
@@ -122,11 +122,11 @@ impl Content {
         }
     }
 
-    /// Takes the pages that wait out, each with its place; `placed` hears of every place that is new or written for the
-    /// first time. If there is no room, what has none waits on.
+    /// Takes all dirty pages, with their blocks. Calls `placed` with each extent that is new or
+    /// written for the first time. Without space, unallocated pages stay dirty.
     pub(in crate::store) fn take_dirty(
         &mut self,
-        places: &mut dyn Places,
+        places: &mut dyn BlockAllocator,
         placed: &mut dyn FnMut(u64, Run),
         in_flight: &mut Vec<WriteInFlight>,
     ) -> Result<()> {
@@ -134,9 +134,9 @@ impl Content {
         let Form::Mapped { mapping, dirty } = &mut self.form else {
             return Ok(());
         };
-        let waiting = Waiting::new(dirty.numbers(), size, mapping);
-        let zeroed = dirty.take_zeroed();
-        let mut pages = std::mem::take(dirty).into_iter();
+        let waiting = Waiting::new(dirty.numbers().collect(), size, mapping);
+        let (pages, zeroed) = dirty.take();
+        let mut pages = pages.into_iter();
         let done = give_places(mapping, waiting, places, &mut |first, mut run| {
             let fresh = std::mem::replace(&mut run.unwritten, false);
             if fresh {
@@ -157,45 +157,36 @@ impl Content {
     }
 }
 
-/// Finds a place for each row of blocks that wait. `met` is shown all rows in their order, each with
-/// its place; it gives back what the place is from now on.
+/// Allocates blocks for dirty pages. Calls `met` with each row in order, and its run; it returns
+/// the run as it is from now on.
 fn give_places(
     mapping: &mut Mapping,
     mut waiting: Waiting,
-    places: &mut dyn Places,
+    places: &mut dyn BlockAllocator,
     met: &mut dyn FnMut(u64, Run) -> Run,
 ) -> Result<()> {
-    let (mut done, mut new) = (0, Vec::new());
-    let mut missing_room = None;
-    let mut forwards = mapping.forwards();
+    let mut done = 0;
     while let Some((first, row)) = waiting.row(done) {
-        let next = forwards.next(first);
+        let next = mapping.next(first);
         if let Some((_, mut run)) = next.filter(|(at, _)| *at == first) {
             run.extent.length = run.extent.length.min(row);
             let now = met(first, run);
             if now != run {
-                new.push((first, now));
+                mapping.map(first, now);
             }
             done += run.extent.length as usize;
             continue;
         }
         let bare = next.map_or(row, |(at, _)| row.min(at - first));
-        if let Some(run) = places.aside(first, bare) {
-            waiting.placed(first, run.extent);
-            new.push((first, met(first, run)));
+        if let Some(run) = places.preallocated(first, bare) {
+            mapping.map(first, met(first, run));
             done += run.extent.length as usize;
             continue;
         }
         let request = waiting.request(mapping, done, first, row);
         let rows = waiting.alike(done, &request, mapping);
         let length = rows.iter().map(|(_, row)| row).sum();
-        let found = match places.find(&FileRequest { length, ..request }) {
-            Ok(found) => found,
-            Err(error) => {
-                missing_room = Some(error);
-                break;
-            }
-        };
+        let found = places.find(&FileRequest { length, ..request })?;
         let mut rest = found.extent;
         for (first, row) in rows {
             let (extent, behind) = rest.split(row.min(rest.length));
@@ -204,11 +195,9 @@ fn give_places(
                 break;
             }
             let run = Run { extent, ..found };
-            waiting.placed(first, extent);
-            new.push((first, met(first, run)));
+            mapping.map(first, met(first, run));
             done += extent.length as usize;
         }
     }
-    mapping.map_all(new);
-    missing_room.map_or(Ok(()), Err)
+    Ok(())
 }

@@ -1,6 +1,6 @@
-//! What a file shows: its bytes, and where there are some.
+//! Reading a file's bytes and its allocation.
 //!
-//! Bytes are read in two steps, because nobody waits for a device where content is looked at: first those that are in
+//! A read has two steps, as no thread waits for a device under a shard's lock: first the bytes in
 //! memory, then the others.
 
 use std::ops::Range;
@@ -11,20 +11,20 @@ use super::{BLOCK_LEN, Content, Form, Source};
 use crate::store::file::page::{Changed, zeros};
 use crate::{BLOCK, Result};
 
-/// Bytes of a file that are not in memory.
+/// A part of a read that needs the device.
 #[derive(Debug)]
-pub(in crate::store) struct Absent {
-    /// Where they go in the buffer of the reader.
+pub(in crate::store) struct MissingRange {
+    /// The range in the reader's buffer.
     into: Range<usize>,
-    /// The block on the device in which they begin, and how far in.
+    /// The first block on the device, and the offset in it.
     block: u64,
     skip: usize,
-    /// What has changed of that block, if that is not all of it: then they are of this block alone.
+    /// Dirty parts over that block; such a read is within one block.
     over: Option<Changed>,
 }
 
-impl Absent {
-    /// Reads them.
+impl MissingRange {
+    /// Reads it.
     ///
     /// # Errors
     /// Those of the device.
@@ -44,20 +44,20 @@ impl Absent {
 }
 
 impl Content {
-    /// Begins to read bytes: holes and what lies beyond the end read as zeros; gives those that are
-    /// [to be filled in](Absent::fill).
-    pub(in crate::store) fn begin_read(&self, offset: u64, buf: &mut [u8]) -> Vec<Absent> {
-        let mut absent = Vec::new();
+    /// Reads what is in memory: holes, and bytes beyond the end, are zeros. Returns what is [still
+    /// missing](MissingRange::fill).
+    pub(in crate::store) fn begin_read(&self, offset: u64, buf: &mut [u8]) -> Vec<MissingRange> {
+        let mut missing = Vec::new();
         buf.fill(0);
         let end = (offset + buf.len() as u64).min(self.len);
         if offset >= end {
-            return absent;
+            return missing;
         }
         let (mapping, dirty) = match &self.form {
             Form::Inline(bytes) => {
                 let part = &bytes[offset as usize..end as usize];
                 buf[..part.len()].copy_from_slice(part);
-                return absent;
+                return missing;
             }
             Form::Mapped { mapping, dirty } => (mapping, dirty),
         };
@@ -65,7 +65,7 @@ impl Content {
         while done < end {
             let block = done / BLOCK_LEN;
             let start = block * BLOCK_LEN;
-            // As many whole blocks as lie side by side on the device, and nothing of them has changed.
+            // A run of whole clean blocks that is contiguous on the device.
             let whole = dirty
                 .next(block)
                 .map_or(end, |dirty| dirty * BLOCK_LEN)
@@ -76,7 +76,7 @@ impl Content {
                 && let Some(run) = mapping.find(block).filter(|run| !run.unwritten)
             {
                 let bytes = row.min(run.extent.length) * BLOCK_LEN;
-                absent.push(Absent {
+                missing.push(MissingRange {
                     into: (done - offset) as usize..(done + bytes - offset) as usize,
                     block: run.extent.start,
                     skip: 0,
@@ -93,21 +93,21 @@ impl Content {
             if !changed.is_some_and(Changed::is_whole)
                 && let Some(run) = mapping.find(block).filter(|run| !run.unwritten)
             {
-                absent.push(Absent {
+                missing.push(MissingRange {
                     into,
                     block: run.extent.start,
                     skip,
                     over: changed.cloned(),
                 });
             } else if let Some(changed) = changed {
-                // What is nowhere is zero, as the buffer is.
+                // Bytes that are neither dirty nor allocated are zeros, as the buffer is.
                 changed.show_range(skip, &mut buf[into]);
             }
         }
-        absent
+        missing
     }
 
-    /// Reads bytes, where it does not matter who waits.
+    /// Reads bytes, including the missing ones.
     #[cfg(test)]
     pub(in crate::store) fn read(
         &self,
@@ -115,24 +115,22 @@ impl Content {
         buf: &mut [u8],
         source: &dyn Source,
     ) -> Result<()> {
-        let absent = self.begin_read(offset, buf);
-        absent.iter().try_for_each(|it| it.fill(buf, source))
+        let missing = self.begin_read(offset, buf);
+        missing.iter().try_for_each(|it| it.fill(buf, source))
     }
 
-    /// How many blocks it takes, with those that wait for a place.
+    /// Allocated blocks, plus dirty pages that will be.
     pub(in crate::store) fn blocks(&self) -> u64 {
         match &self.form {
             Form::Inline(bytes) => (bytes.len() as u64).div_ceil(BLOCK_LEN),
             Form::Mapped { mapping, dirty } => {
-                let mut forwards = mapping.forwards();
-                let mut is_bare = |at: &u64| forwards.next(*at).is_none_or(|(next, _)| next != *at);
-                let waiting = dirty.within(0..u64::MAX).filter(|at| is_bare(at));
+                let waiting = dirty.numbers().filter(|at| mapping.find(*at).is_none());
                 mapping.blocks() + waiting.count() as u64
             }
         }
     }
 
-    /// The first run of bytes at or after `offset` that takes space.
+    /// The first allocated run of bytes at or after `offset`.
     pub(in crate::store) fn next_space(&self, offset: u64) -> Option<SpaceRun> {
         let (mapping, dirty) = match &self.form {
             Form::Inline(_) => {
@@ -151,7 +149,7 @@ impl Content {
             (page, run) => {
                 let (at, run) = run?;
                 let blocks = run.extent.length;
-                // What waits to be written there is written.
+                // A dirty page over an unwritten run counts as written.
                 let blocks = page.map_or(blocks, |page| blocks.min(page - at));
                 (at, blocks, !run.unwritten)
             }

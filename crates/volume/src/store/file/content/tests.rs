@@ -1,13 +1,13 @@
 use super::*;
 use crate::space::{Extent, FileRequest};
-use crate::store::file::delayed_allocation::Places;
+use crate::store::file::delayed_allocation::BlockAllocator;
 use crate::store::file::page::WriteInFlight;
 use holdfast_core::frame::{Frame, Frames};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// A device of garbage where nothing was written.
+/// A device that is garbage where nothing was written.
 #[derive(Default)]
 struct Device {
     blocks: RefCell<HashMap<u64, Page>>,
@@ -24,14 +24,14 @@ impl Source for Device {
     }
 }
 
-impl Places for Device {
-    fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run> {
-        // Anywhere, whether the file has blocks behind it or not.
+impl BlockAllocator for Device {
+    fn preallocated(&mut self, logical: u64, blocks: u64) -> Option<Run> {
+        // Anywhere, whether allocated blocks follow or not.
         logical.is_multiple_of(3).then(|| self.place(blocks.min(2)))
     }
 
     fn find(&mut self, request: &FileRequest) -> Result<Run> {
-        // Never more than three in a row: runs are cut short at times.
+        // At most three in a row, so that runs are cut short.
         Ok(self.place(request.length.min(3)))
     }
 }
@@ -53,7 +53,7 @@ impl Device {
             .take_dirty(self, &mut |_, _| {}, &mut in_flight)
             .unwrap();
         self.write(in_flight);
-        assert_eq!(content.dirty(), Waits::default());
+        assert_eq!(content.dirty(), 0);
     }
 
     fn write(&self, pages: Vec<WriteInFlight>) {
@@ -89,7 +89,7 @@ fn cached(bytes: &[u8]) -> Frames<()> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// The last: does the page cache show what it has?
+    /// `bool`: does the page cache share its pages?
     Write(u64, usize, u8, bool),
     Resize(u64),
     Zero(u64, u64, bool),
@@ -117,7 +117,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Nobody reads here.
+/// A source that must not be read.
 struct Dry;
 
 impl Source for Dry {
@@ -126,7 +126,7 @@ impl Source for Dry {
     }
 }
 
-/// Has all read that a change needs, which changes nothing.
+/// Prefetches what a change needs, which changes nothing.
 fn prepare(
     content: &mut Content,
     edges: [u64; 2],
@@ -144,7 +144,7 @@ fn prepare(
     assert!(shown(content) == before, "other bytes");
 }
 
-/// Performs a step as the core would have it performed; on plain bytes too.
+/// Performs a step as the core would, and on plain bytes.
 fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut Vec<u8>) {
     let size = naive.len() as u64;
     match *step {
@@ -231,7 +231,7 @@ proptest! {
     }
 }
 
-/// Those among the blocks that take space; the others have a place.
+/// The unallocated ones of the blocks that take space.
 fn written(content: &Content) -> Vec<u64> {
     let mut written = Vec::new();
     let mut at = 0;
@@ -251,37 +251,6 @@ fn written(content: &Content) -> Vec<u64> {
         }
     }
     written
-}
-
-#[test]
-fn what_a_file_does_not_need_any_more_comes_back_once() {
-    let mut device = Device::default();
-    let mut content = Content::inline(Vec::new());
-    content.write(0, &[1; 5 * BLOCK], None, &device).unwrap();
-    device.write_out(&mut content);
-    let blocks = |runs: Vec<Run>| runs.iter().map(|run| run.extent.length).sum::<u64>();
-    assert_eq!(
-        blocks(
-            content
-                .zero(BLOCK_LEN..2 * BLOCK_LEN, false, Some(&device))
-                .unwrap()
-        ),
-        1
-    );
-    assert_eq!(
-        blocks(
-            content
-                .zero(BLOCK_LEN..2 * BLOCK_LEN, false, Some(&device))
-                .unwrap()
-        ),
-        0
-    );
-    assert_eq!(
-        blocks(content.resize(3 * BLOCK_LEN - 1, Some(&device)).unwrap()),
-        2
-    );
-    assert_eq!(blocks(content.resize(0, Some(&device)).unwrap()), 2);
-    assert!(content.as_inline().is_some(), "small again");
 }
 
 #[test]

@@ -1,19 +1,19 @@
-//! Places of a file that count as never written, and hold bytes that the last commit shows.
+//! Extents of a file that became unwritten, with old bytes that the last commit shows.
 //!
-//! *Invariants.* The stretches are disjoint. Those of a file whose pages were not taken since may be there for longer than
-//! needed: then what is written there is only handled with more care than it takes.
+//! *Invariants.* The ranges are disjoint. A range may stay longer than needed, until the file's
+//! pages are taken; writes to it are then journalled without need.
 
 use std::collections::BTreeMap;
 
 use crate::space::Extent;
 use holdfast_sync::collections::map_bytes;
 
-/// Stretches of blocks on the device: where each begins, and ends.
+/// Ranges of blocks on the device: start to end.
 #[derive(Clone, Debug, Default)]
 pub(in crate::store) struct Zeroed(BTreeMap<u64, u64>);
 
 impl Zeroed {
-    /// Takes note of some.
+    /// Adds an extent.
     pub(in crate::store) fn note(&mut self, place: Extent) {
         let (mut start, mut end) = (place.start, place.end());
         while let Some((first, behind)) = self.0.range(..end).next_back()
@@ -26,12 +26,10 @@ impl Zeroed {
         self.0.insert(start, end);
     }
 
-    /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
         map_bytes::<(u64, u64)>(self.0.len())
     }
 
-    /// Is this block one of them?
     pub(in crate::store) fn has(&self, block: u64) -> bool {
         let last = self.0.range(..=block).next_back();
         last.is_some_and(|(_, end)| block < *end)

@@ -37,7 +37,7 @@ fn record(ino: Ino, size: u64) -> InodeRecord {
     }
 }
 
-/// What is done to an inode: it comes, or changes, or goes.
+/// A change of an inode: create, change or free.
 type Step = (u64, bool);
 
 /// Dense numbers, and some that are far apart.
@@ -46,7 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((number, prop::bool::weighted(0.7)), 0..300)
 }
 
-/// An overlay over what the model has, which then has this too.
+/// Adds changes to a memtable and to the model.
 fn memtable(steps: &[Step], model: &mut Model, size: u64) -> Arc<Memtable> {
     let memtable = Memtable::new();
     for (ino, stays) in steps {
@@ -55,7 +55,7 @@ fn memtable(steps: &[Step], model: &mut Model, size: u64) -> Arc<Memtable> {
         if *stays {
             let mut object = match model.insert(ino, record(ino, size)) {
                 Some(_) => shard.changed(ino),
-                // As the core: a number is never used again.
+                // As in the core: numbers are not reused.
                 None if shard.get(ino).is_some_and(Object::is_freed) => {
                     model.remove(&ino);
                     continue;
@@ -164,7 +164,7 @@ fn what_inodes_have_beside_their_records_is_found_in_any_order() {
     for number in 10..200 {
         make(&mut model, number);
         if number.is_multiple_of(2) {
-            // Some too large for a node.
+            // Some are too large for a node.
             let value = vec![number as u8; number as usize * 40];
             set(&mut model, Ino(number), b"user.size", Some(&value));
             set(&mut model, Ino(number), b"user.other", Some(b"other"));

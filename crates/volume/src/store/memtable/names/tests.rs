@@ -1,4 +1,4 @@
-//! Names by themselves, and against a map.
+//! Names alone, and against a map.
 
 use super::*;
 use proptest::prelude::*;
@@ -15,16 +15,6 @@ fn leave(names: &mut Names, bytes: &[u8], cookie: u64) {
 
 fn at(names: &Names, bytes: &[u8]) -> Option<u64> {
     names.find(bytes).map(|(cookie, _)| cookie)
-}
-
-#[test]
-fn what_came_and_went_leaves_nothing_to_fold() {
-    let mut names = Names::default();
-    enter(&mut names, b"a", 5);
-    assert_eq!(at(&names, b"a"), Some(5));
-    leave(&mut names, b"a", 5);
-    assert_eq!(at(&names, b"a"), None);
-    assert_eq!((names.after(0).count(), names.len()), (0, 0));
 }
 
 #[test]
@@ -76,7 +66,7 @@ proptest! {
         from in 0_u64..700,
     ) {
         let mut names = Names::default();
-        // What is at each place, and did a name from below go from there?
+        // Each cookie's present name, and whether a name below was removed.
         let mut map: BTreeMap<u64, (bool, Option<Vec<u8>>)> = BTreeMap::new();
         let mut next = 700;
         for (place, enters, at_the_end) in steps {

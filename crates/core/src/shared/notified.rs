@@ -1,0 +1,65 @@
+//! Notifications of changes by others: they invalidate cached answers, and are passed on to the
+//! observer.
+
+use std::sync::{Arc, Weak};
+
+use super::SharedStore;
+use crate::file_system::Core;
+use crate::inode::Inode;
+use crate::node::Node;
+use crate::store::Changes;
+use crate::types::{Caller, Ino};
+
+impl Core {
+    /// Subscribes to the notifications of a store that others change.
+    pub(crate) fn hear_of_changes(self: &Arc<Self>) {
+        if let Some(shared) = self.shared().filter(|it| it.coherence.is_dated()) {
+            let above = Arc::downgrade(self) as Weak<dyn Changes>;
+            shared.attach(above);
+        }
+    }
+
+    fn invalidate(&self, shared: SharedStore<'_>, ino: Ino, content: bool) {
+        shared.coherence.invalidate(ino, shared.now());
+        // A kernel that serves pages through a mapping asks for no attributes: its pages are
+        // dropped now.
+        self.notify_inode(&Caller::root(), ino, content);
+    }
+}
+
+impl Changes for Core {
+    fn inode(&self, ino: Ino, content: bool) {
+        if let Some(shared) = self.shared() {
+            self.invalidate(shared, ino, content);
+        }
+    }
+
+    fn entry(&self, dir: Ino, name: &[u8]) {
+        let Some(shared) = self.shared() else { return };
+        shared.coherence.invalidate(dir, shared.now());
+        if let Some(node) = self.index.get(dir.0).map(Node::new) {
+            // The inode may have lost this name, or another name may be its only one now.
+            if let Some(child) = known_child(node.inode(), name) {
+                self.invalidate(shared, child, false);
+            }
+            self.put(node);
+        }
+        self.notify_entry(&Caller::root(), dir, name);
+    }
+
+    fn all(&self) {
+        let Some(shared) = self.shared() else { return };
+        let known = shared.coherence.invalidate_all(shared.now());
+        self.tell_all();
+        for ino in known {
+            self.notify_inode(&Caller::root(), ino, true);
+        }
+    }
+}
+
+/// The inode that a cached name leads to.
+fn known_child(dir: &Inode, name: &[u8]) -> Option<Ino> {
+    let body = dir.directory().ok()?;
+    let entry = body.names.find_cached(name)?;
+    Some(entry.ino)
+}

@@ -1,0 +1,272 @@
+//! One change of a file system, from the store's grant to the store's log.
+//!
+//! An operation resolves its names, begins, changes memory under the locks of its objects, and
+//! commits. The stores differ in the side that decides:
+//!
+//! | store | [`begin`](Core::begin) | memory | [`commit`](Transaction::commit) |
+//! |---|---|---|---|
+//! | memory, written behind | reserves space | decides | takes the batch of changes |
+//! | written through | performs the operation | follows the store's records | is not called |
+//!
+//! A change of content reserves after `begin`, when it has locked the pages
+//! ([`Transaction::reserve`]).
+//!
+//! *Invariant.* Only these two steps fail because the store lacks space, and they may wait for a
+//! device or another machine. An error of `begin` means that the store changed nothing, unless the
+//! wait for durability failed (options `sync` and `dirsync`).
+
+use holdfast_cache::PagesLock;
+use std::ops::Range;
+
+use crate::file_system::Core;
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::log_order::{self, LogOrderGuard, LogOrdered as _};
+use crate::quota::Check;
+use crate::space::FileSpace;
+use crate::store::{Change, Intent, Lsn, PageOf, Reservation, Scope, Space, kept_bytes};
+use crate::through::{Performed, ThroughStore};
+use crate::types::{Errno, Result};
+
+/// An operation that the store has agreed to.
+pub(crate) enum Begun<'c> {
+    /// Memory is authoritative: the operation checks there, changes memory, and commits.
+    Decide(Transaction<'c>),
+    /// The store has performed the operation, and memory follows.
+    Done(Performed<'c>),
+}
+
+/// An operation between its reservation and its commit.
+#[must_use = "a dropped transaction returns what it reserved"]
+pub(crate) struct Transaction<'c> {
+    core: &'c Core,
+    reservation: Reservation<'c>,
+}
+
+impl<'c> Transaction<'c> {
+    /// Reserves what a change of these bytes may need. The caller has locked the pages.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn reserve(
+        &mut self,
+        inode: &Inode,
+        pages: &PagesLock<'_>,
+        bytes: Range<u64>,
+        intent: impl FnOnce() -> Intent,
+    ) -> Result<()> {
+        self.reservation = self.core.reserve_for(inode, pages, bytes, intent)?;
+        Ok(())
+    }
+
+    /// A part of the same operation, which commits on its own.
+    pub(crate) fn part(&self) -> Self {
+        Self {
+            core: self.core,
+            reservation: Reservation::none(),
+        }
+    }
+
+    /// What the store has reserved.
+    pub(crate) fn reservation(&mut self) -> &mut Reservation<'c> {
+        &mut self.reservation
+    }
+
+    /// Submits the changes of the operation, which memory shows already. The caller took `order`
+    /// for all inodes with attributes in `batch`, before it changed these. Waits for durability as
+    /// the options `sync` and `dirsync` say.
+    ///
+    /// # Errors
+    /// `EIO`: the device failed, and the store accepts no changes any more.
+    pub(crate) fn commit<const N: usize>(
+        mut self,
+        order: Option<LogOrderGuard<'_, N>>,
+        batch: &[Change<'_>],
+    ) -> Result<()> {
+        let applied = self.core.behind.apply(self.reservation.held(), batch);
+        drop(order);
+        self.core.commit_if_sync(applied, Scope::of(batch))
+    }
+
+    /// As [`commit`](Self::commit), for writes to a file with locked pages: a store that can keeps
+    /// the pages, any other copies the bytes.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn commit_written(
+        mut self,
+        order: Option<LogOrderGuard<'_, 1>>,
+        batch: &[Change<'_>],
+        page: &PageOf<'_>,
+    ) -> Result<()> {
+        let held = self.reservation.held();
+        let applied = match self.core.store.pages() {
+            Some(pages) => pages.apply_written(held, batch, page),
+            None => self.core.behind.apply(held, batch),
+        };
+        drop(order);
+        self.core.commit_if_sync(applied, Scope::Inodes)
+    }
+}
+
+impl Core {
+    /// Reserves what an operation may need, before it changes anything.
+    ///
+    /// # Errors
+    /// Those of [`Behind::reserve`](crate::store::Behind::reserve).
+    #[inline]
+    pub(crate) fn reserve(&self, intent: &Intent) -> Result<Reservation<'_>> {
+        Reservation::of(&*self.behind, intent)
+    }
+
+    /// Begins an operation: reserves `intent`, or lets the store perform it. The caller holds no
+    /// lock of the core.
+    ///
+    /// # Errors
+    /// Those of the store; nothing happened.
+    #[inline]
+    pub(crate) fn begin<'c>(
+        &'c self,
+        intent: impl FnOnce() -> Intent,
+        perform: impl FnOnce(ThroughStore<'c>) -> Result<Performed<'c>>,
+    ) -> Result<Begun<'c>> {
+        let mut begun = self.begin_content(perform)?;
+        if let Begun::Decide(transaction) = &mut begun {
+            transaction.reservation = self.reserve(&intent())?;
+        }
+        Ok(begun)
+    }
+
+    /// As [`begin`](Self::begin), for a change of a file's content: the operation
+    /// [reserves](Transaction::reserve) when it has locked the pages, which tell how much it needs.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub(crate) fn begin_content<'c>(
+        &'c self,
+        perform: impl FnOnce(ThroughStore<'c>) -> Result<Performed<'c>>,
+    ) -> Result<Begun<'c>> {
+        match self.through() {
+            Some(through) => perform(through).map(Begun::Done),
+            None => Ok(Begun::Decide(Transaction {
+                core: self,
+                reservation: Reservation::none(),
+            })),
+        }
+    }
+
+    /// The store refused to change a name. If that contradicts the cached names, they are dropped
+    /// before they expire. Over an exclusive store the cached names are right.
+    pub(crate) fn refused(&self, dir: &Inode, body: &DirectoryBody, name: &[u8], error: Errno) {
+        let Some(coherence) = self.coherence.as_deref().filter(|it| it.is_dated()) else {
+            return;
+        };
+        let is_there = body.names.find_cached(name).is_some();
+        let contradicts = match error {
+            Errno::EEXIST => !is_there,
+            Errno::ENOENT | Errno::ESTALE | Errno::ENOTDIR | Errno::EISDIR => is_there,
+            _ => false,
+        };
+        if contradicts {
+            let _names = body.names.write();
+            coherence.note_change(dir.ino(), None);
+        }
+    }
+
+    /// As [`refused`](Self::refused), for a name that was to be created: if it exists, that is the
+    /// error that is reported.
+    pub(crate) fn refused_new(
+        &self,
+        (dir, body): (&Inode, &DirectoryBody),
+        name: &[u8],
+        error: Errno,
+    ) -> Errno {
+        self.refused(dir, body, name, error);
+        self.child(dir, body, name).map_or(error, |_| Errno::EEXIST)
+    }
+
+    /// The account of a file's pages. `check`: are limits enforced for the caller?
+    #[inline]
+    pub(crate) fn space_of<'f>(&'f self, inode: &'f Inode, check: Check) -> FileSpace<'f> {
+        FileSpace::new(self, inode, check)
+    }
+
+    /// Returns the space of a name, a value or a target of this length to a memory store.
+    #[inline]
+    pub(crate) fn release_kept(&self, len: usize) {
+        if self.pinned {
+            self.behind.release(Space {
+                bytes: kept_bytes(len),
+                ..Space::default()
+            });
+        }
+    }
+
+    /// Submits one operation's changes to the store, with their reservation. Waits for their commit
+    /// with the option `sync`, and for changes of names with `dirsync`. The caller took `order` for
+    /// all inodes with attributes in `batch`, before it changed these; new inodes need none.
+    ///
+    /// # Errors
+    /// The store's; it accepts no changes after one.
+    pub(crate) fn apply<const N: usize>(
+        &self,
+        order: Option<LogOrderGuard<'_, N>>,
+        reservation: &mut Reservation<'_>,
+        batch: &[Change<'_>],
+    ) -> Result<()> {
+        if self.pinned {
+            reservation.keep();
+            return Ok(());
+        }
+        let applied = self.behind.apply(reservation.held(), batch);
+        drop(order);
+        self.commit_if_sync(applied, Scope::of(batch))
+    }
+
+    /// Takes the log-order locks of these inodes. They are held from before a related state (a
+    /// size, a link count) changes in memory until the attributes are handed over: see
+    /// [`log_order`]. `None` with a store that pins everything, which gets no changes.
+    #[inline]
+    pub(crate) fn log_order<'t, const N: usize>(
+        &self,
+        whose: [&'t Inode; N],
+    ) -> Option<LogOrderGuard<'t, N>> {
+        (!self.pinned).then(|| log_order::take(whose))
+    }
+
+    /// Submits the attributes of an inode, unless another thread holds its log-order lock: then
+    /// returns `false`.
+    ///
+    /// # Errors
+    /// Those of [`Core::apply`].
+    pub(crate) fn apply_unless_busy(
+        &self,
+        reservation: &mut Reservation<'_>,
+        inode: &Inode,
+    ) -> Result<bool> {
+        let Some(order) = inode.log_order().try_lock() else {
+            return Ok(false);
+        };
+        let record = inode.record(&inode.meta());
+        let change = [Change::Attributes { inode: record }];
+        let applied = self.behind.apply(reservation.held(), &change);
+        drop(order);
+        self.commit_if_sync(applied, Scope::Inodes).map(|()| true)
+    }
+
+    /// Does a call with such a change wait until it is durable?
+    pub(crate) fn waits_for(&self, scope: Scope) -> bool {
+        self.policy.sync() || scope == Scope::Names && self.policy.dirsync()
+    }
+
+    fn commit_if_sync(&self, applied: Result<Lsn>, scope: Scope) -> Result<()> {
+        let applied = applied.and_then(|lsn| {
+            if self.waits_for(scope) {
+                self.store.commit(Some(lsn))
+            } else {
+                Ok(())
+            }
+        });
+        applied.inspect_err(|error| self.failure.latch(*error))
+    }
+}

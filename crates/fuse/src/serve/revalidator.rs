@@ -1,0 +1,143 @@
+//! Revalidation of open files of a shared store.
+//!
+//! The kernel reads from its page cache, and a mapping never asks for attributes. A store may
+//! notify of some changes only, or of none. So a thread asks the store for each open regular file,
+//! and notifies the kernel of what changed.
+//!
+//! # Invariants
+//! While a file is open, the thread revalidates within [`Revalidator::every`], or `idle` is set.
+//! The opening thread reads `idle` after the file has its handle, and wakes the thread. Without
+//! open files the thread sleeps.
+//!
+//! # Locking
+//! `over` and `missed` are leaves.
+
+use super::handles::Handles;
+use holdfast_core::{
+    FileSystem, Node,
+    types::{FileType, Ino},
+};
+use parking_lot::{Condvar, Mutex};
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Stack of the thread: it only calls the store.
+const STACK: usize = 256 << 10;
+/// Longest time that a notification takes to reach the kernel.
+const MISSED: Duration = Duration::from_secs(1);
+
+/// Revalidates open files.
+pub(super) struct Revalidator {
+    every: Duration,
+    /// Did the thread find no open file?
+    idle: AtomicBool,
+    /// Guards the end of the thread.
+    over: Mutex<bool>,
+    wake: Condvar,
+    /// Files that changed unnoticed before an open, and when that was found; for [`MISSED`].
+    missed: Mutex<HashMap<Ino, Instant>>,
+}
+
+impl Revalidator {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(super) fn start(
+        fs: &FileSystem,
+        handles: &Arc<Handles>,
+        every: Duration,
+    ) -> io::Result<Arc<Self>> {
+        let revalidator = Arc::new(Self {
+            every,
+            idle: AtomicBool::new(false),
+            over: Mutex::new(false),
+            wake: Condvar::new(),
+            missed: Mutex::default(),
+        });
+        let (own, fs, handles) = (revalidator.clone(), fs.clone(), handles.clone());
+        thread::Builder::new()
+            .name("holdfast-again".into())
+            .stack_size(STACK)
+            .spawn(move || own.run(&fs, &handles))?;
+        Ok(revalidator)
+    }
+
+    /// A file was opened.
+    pub(super) fn opened(&self) {
+        if self.idle.load(Ordering::SeqCst) {
+            // The lock is held, so the thread is asleep or before its next scan.
+            let over = self.over.lock();
+            self.idle.store(false, Ordering::SeqCst);
+            drop(over);
+            self.wake.notify_one();
+        }
+    }
+
+    /// An open found that a change of this file was missed.
+    pub(super) fn missed(&self, ino: Ino) {
+        let now = Instant::now();
+        let mut missed = self.missed.lock();
+        missed.retain(|_, at| now - *at < MISSED);
+        missed.insert(ino, now);
+    }
+
+    /// May the kernel have pages of before a missed change of this file?
+    pub(super) fn has_missed(&self, ino: Ino) -> bool {
+        let missed = self.missed.lock();
+        missed.get(&ino).is_some_and(|at| at.elapsed() < MISSED)
+    }
+
+    /// Ends the thread, after the store's answer that it may be waiting for.
+    pub(super) fn end(&self) {
+        *self.over.lock() = true;
+        self.wake.notify_one();
+    }
+
+    fn run(&self, fs: &FileSystem, handles: &Handles) {
+        while self.wait() {
+            self.idle.store(true, Ordering::SeqCst);
+            let open = open_files(handles);
+            if open.is_empty() {
+                continue;
+            }
+            self.idle.store(false, Ordering::SeqCst);
+            for node in open {
+                // An error of a removed or unreachable file is reported to its users.
+                let _ = fs.revalidate(&node);
+            }
+        }
+    }
+
+    /// Waits for the next round; `false`: the session ended.
+    fn wait(&self) -> bool {
+        let mut over = self.over.lock();
+        while !*over && self.idle.load(Ordering::SeqCst) {
+            self.wake.wait(&mut over);
+        }
+        if !*over {
+            self.wake.wait_for(&mut over, self.every);
+        }
+        !*over
+    }
+}
+
+/// The regular files that are open, each once.
+fn open_files(handles: &Handles) -> Vec<Node> {
+    let (mut open, mut known) = (Vec::new(), HashSet::<Ino>::new());
+    handles.each(|handle| {
+        let node = handle.file.node();
+        if node.kind() == FileType::Regular && known.insert(node.ino()) {
+            open.push(node.clone());
+        }
+    });
+    open
+}
