@@ -103,6 +103,10 @@ impl Terminal {
             status = self.child.try_wait().expect("a child");
             status.is_some()
         });
+        // Read behind all that the command wrote, by a thread that may be late.
+        let mut inside = File::from(self.inside.try_clone().expect("a descriptor"));
+        inside.write_all(b"<end>").expect("a terminal");
+        self.wait_for("<end>");
         // Back from the other screen, with a cursor.
         self.wait_for("\x1b[?1049l");
         self.wait_for("\x1b[?25h");
