@@ -9,6 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
+#[derive(Debug)]
 pub(crate) struct MutexGuard<'a, T> {
     lock: &'a Mutex<T>,
     locked: Option<loom::sync::MutexGuard<'a, T>>,

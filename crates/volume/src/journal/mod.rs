@@ -25,6 +25,7 @@ mod decode;
 mod encode;
 mod error;
 mod frame;
+mod group;
 #[expect(clippy::module_inception, reason = "the journal itself")]
 mod journal;
 mod log_buffer;
@@ -42,8 +43,10 @@ mod tests;
 
 pub use error::{Error, Reason, Result};
 pub(crate) use frame::HEADER as FRAME_HEADER;
-pub use journal::{BeforeCommit, Commit, Journal};
+pub use group::Group;
+pub use journal::{CommitTurn, Journal};
 pub(crate) use opcode::{HEAD_MAX, RECORD_MAX};
 pub use record::{Map, Overwrite, Record};
 pub use region::{BLOCKS_MIN, Position, Region};
 pub use replay::{Batch, Replay};
+pub use ring::Mode;

@@ -11,7 +11,7 @@ const STAGING: usize = 1 << 20;
 
 /// How a group of frames is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub enum Mode {
     /// Durably.
     Flushed,
     /// Into the device's cache: it outlives the process, not the cache.

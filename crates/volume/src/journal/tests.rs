@@ -7,7 +7,7 @@ mod log_buffers;
 mod ring;
 mod written;
 
-use super::{Journal, Position, Record, Region};
+use super::{Group, Journal, Mode, Position, Record, Region};
 use holdfast_core::store::{Change, InodeRecord, Lsn, StoredSpace};
 use holdfast_device::{
     BlockDevice, Cause, DeviceError, MemoryDevice, Operation, Result as DeviceResult,
@@ -47,6 +47,40 @@ fn fresh(blocks: u64) -> (Arc<Recorder>, Journal) {
     let (journal, seen) = reopened(&device, blocks, Position::default());
     assert_eq!(seen, []);
     (device, journal)
+}
+
+/// Makes the batches up to `upto` durable. The leader runs `before` on its group; returns the
+/// position behind it.
+fn commit_with(
+    journal: &Journal,
+    upto: Lsn,
+    before: impl FnOnce(&mut Group<'_>) -> super::Result<()>,
+) -> super::Result<Option<Position>> {
+    let Some(_turn) = journal.turn(upto) else {
+        return Ok(None);
+    };
+    let mut group = journal.begin_group(Mode::Flushed)?;
+    before(&mut group)?;
+    group.write()?;
+    group.flush()?;
+    Ok(Some(group.mark()?))
+}
+
+/// Writes all batches so far, and these records.
+fn write_with(journal: &Journal, records: &[Record<'_>]) -> super::Result<()> {
+    if journal.can_write() {
+        let mut group = journal.begin_group(Mode::Written)?;
+        group.append_records(1, records)?;
+        group.write()?;
+        if group.flush()? {
+            group.mark()?;
+        }
+    }
+    Ok(())
+}
+
+fn write(journal: &Journal) -> super::Result<()> {
+    write_with(journal, &[])
 }
 
 fn all(replay: &mut super::Replay) -> super::Result<Vec<Seen>> {

@@ -107,7 +107,7 @@ impl VolumeStore {
             survey.redo.write(cache.source(), &superblock.layout())?;
             // This decides what a written, unflushed commit counts for: its freed blocks may be
             // reused from now on.
-            journal.commit_now(&())?;
+            journal.commit(None)?;
         }
         let last_ino = Ino(superblock.last_ino.max(survey.last_ino));
         let counted = ShardedCounter::new();

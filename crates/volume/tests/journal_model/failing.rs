@@ -4,7 +4,7 @@
 //! thread unwinds.
 
 use super::World;
-use super::journal::{BeforeCommit, Commit, Error, Result};
+use super::journal::{Error, Mode, Result};
 use holdfast_core::store::Change;
 use holdfast_types::Ino;
 use loom::sync::Mutex;
@@ -42,13 +42,16 @@ impl Volume {
         let Ok(lsn) = self.world.journal.append(1, &batch) else {
             return false;
         };
-        self.world.journal.commit(Some(lsn), self).is_ok()
+        match self.world.journal.turn(lsn) {
+            Some(_turn) => self.commit(Mode::Flushed).is_ok(),
+            None => true,
+        }
     }
-}
 
-impl BeforeCommit for Volume {
-    fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
-        commit.cut();
+    /// A failure stops the volume before another group can begin.
+    fn commit(&self, wanted: Mode) -> Result<()> {
+        let mut group = self.world.journal.begin_group(wanted)?;
+        group.cut();
         let fails = self.state(|state| {
             // To be asserted when no lock is held.
             state.went_on |= state.stopped;
@@ -59,15 +62,15 @@ impl BeforeCommit for Volume {
             }
             fails
         });
-        match fails {
-            true => Err(Error::Full),
-            false => Ok(()),
+        if fails {
+            self.state(|state| state.stopped = true);
+            return Err(Error::Full);
         }
-    }
-
-    fn failed(&self, reason: Option<&Error>) {
-        assert_eq!(reason, Some(&Error::Full));
-        self.state(|state| state.stopped = true);
+        group.write()?;
+        if group.flush()? {
+            group.mark()?;
+        }
+        Ok(())
     }
 }
 
@@ -83,7 +86,7 @@ pub(super) fn beside_an_error_of_a_write() {
         thread::spawn(move || {
             volume.state(|state| state.waits.push(1));
             // It may find that the commit has failed.
-            let _ = volume.world.journal.write(&*volume);
+            let _ = volume.commit(Mode::Written);
         })
     };
     let promised = volume.write_and_fsync(0);

@@ -22,7 +22,7 @@ pub mod varint;
 use holdfast_core::store::{Change, Lsn};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Ino;
-use journal::{BeforeCommit, Commit, Journal, Position, Region};
+use journal::{Journal, Mode, Position, Region};
 use loom::sync::Mutex;
 use loom::thread;
 use primitive::{Broken, break_on_purpose};
@@ -199,13 +199,13 @@ fn a_cut_takes_all_lanes_at_one_moment() {
         let world = Arc::clone(&world);
         thread::spawn(move || world.change())
     });
-    world.journal.commit(None, &()).expect("it works");
+    world.journal.commit(None).expect("it works");
     let seen = world.survivors(Position::default());
     assert!(seen.iter().copied().eq(1..=seen.len() as u64), "{seen:?}");
     for other in others {
         other.join().expect("no panic");
     }
-    world.journal.commit(None, &()).expect("it works");
+    world.journal.commit(None).expect("it works");
     assert_eq!(world.survivors(Position::default()), [1, 2]);
 }
 
@@ -219,13 +219,13 @@ fn a_commit_is_a_consistent_prefix() {
         })
     };
     let (number, lsn) = world.change();
-    world.journal.commit(Some(lsn), &()).expect("it works");
+    world.journal.commit(Some(lsn)).expect("it works");
     assert!(world.journal.durable() >= lsn);
     let seen = world.survivors(Position::default());
     assert!(seen.len() as u64 >= number);
     assert!(seen.iter().copied().eq(1..=seen.len() as u64), "{seen:?}");
     other.join().expect("no panic");
-    world.journal.commit(None, &()).expect("it works");
+    world.journal.commit(None).expect("it works");
     assert_eq!(world.survivors(Position::default()), [1, 2, 3]);
 }
 
@@ -233,7 +233,7 @@ fn two_who_commit() {
     let world = World::new();
     let run = |world: &World| {
         let (number, lsn) = world.change();
-        world.journal.commit(Some(lsn), &()).expect("it works");
+        world.journal.commit(Some(lsn)).expect("it works");
         assert!(world.journal.durable() >= lsn);
         number
     };
@@ -258,7 +258,7 @@ fn a_trim_beside_an_append() {
     let position = world.journal.cut();
     world.journal.trim(position);
     let (number, lsn) = other.join().expect("no panic");
-    world.journal.commit(None, &()).expect("it works");
+    world.journal.commit(None).expect("it works");
     let folded = lsn <= position.lsn;
     let seen = world.survivors(position);
     assert_eq!(seen.contains(&number), !folded, "{seen:?}");
@@ -283,17 +283,6 @@ fn an_append_beside_a_rest() {
     assert!(!rests || roused, "it sleeps on");
 }
 
-/// Bytes that must be flushed before the commit that refers to them.
-struct Bytes;
-
-impl BeforeCommit for Bytes {
-    fn before(&self, commit: &mut Commit<'_>) -> journal::Result<()> {
-        commit.cut();
-        commit.needs_flush();
-        Ok(())
-    }
-}
-
 /// The commit flushes twice with the ring unlocked.
 fn a_write_beside_a_commit() {
     let world = World::cached();
@@ -301,13 +290,23 @@ fn a_write_beside_a_commit() {
         let world = Arc::clone(&world);
         thread::spawn(move || {
             let (number, _) = world.change();
-            world.journal.write(&()).expect("it works");
+            let mut group = world.journal.begin_group(Mode::Written).expect("it works");
+            group.write().expect("it works");
+            assert_eq!(group.flush(), Ok(false), "only written");
+            drop(group);
             let seen = world.survivors_with(Position::default(), Some(1));
             assert!(seen.contains(&number), "{seen:?}");
         })
     };
     let (number, lsn) = world.change();
-    world.journal.commit(Some(lsn), &Bytes).expect("it works");
+    if let Some(_turn) = world.journal.turn(lsn) {
+        let mut group = world.journal.begin_group(Mode::Flushed).expect("it works");
+        // Bytes that must be flushed before the commit that refers to them.
+        group.needs_flush();
+        group.write().expect("it works");
+        group.flush().expect("it works");
+        group.mark().expect("it works");
+    }
     let seen = world.survivors(Position::default());
     assert!(seen.contains(&number), "{seen:?}");
     assert!(seen.iter().copied().eq(1..=seen.len() as u64), "{seen:?}");

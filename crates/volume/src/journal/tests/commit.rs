@@ -1,23 +1,17 @@
 //! Group commit, what a commit does besides, and failures.
 
-use super::{creation, formatted, fresh, reopened, shown};
-use crate::journal::{BeforeCommit, Commit, Error, Journal, Map, Position, Record, Result};
+use super::{commit_with, creation, formatted, fresh, reopened, shown};
+use crate::journal::{Error, Group, Map, Position, Record, Result};
 use holdfast_core::store::Lsn;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// A commit that adds these maps, each in a batch of its own.
-pub(super) struct Maps(pub(super) Vec<Map>);
-
-impl BeforeCommit for Maps {
-    fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
-        for map in &self.0 {
-            commit.append_records(1, &[Record::Map(*map)])?;
-        }
-        Ok(())
-    }
+/// Appends these maps, each in a batch of its own.
+pub(super) fn append_maps(group: &mut Group<'_>, maps: &[Map]) -> Result<()> {
+    maps.iter()
+        .try_for_each(|map| group.append_records(1, &[Record::Map(*map)]))
 }
 
 #[test]
@@ -26,14 +20,6 @@ fn threads_that_commit_at_once_share_flushes() {
     const EACH: u64 = 200;
     let (device, journal) = fresh(4096);
     device.flushes.store(0, Ordering::Relaxed);
-    /// A device with slow flushes, so that other threads arrive meanwhile.
-    struct Slow;
-    impl BeforeCommit for Slow {
-        fn before(&self, _: &mut Commit<'_>) -> Result<()> {
-            thread::sleep(std::time::Duration::from_micros(200));
-            Ok(())
-        }
-    }
     let start = Barrier::new(THREADS as usize);
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -43,9 +29,12 @@ fn threads_that_commit_at_once_share_flushes() {
                 for index in 0..EACH {
                     let batch = creation(thread * EACH + index, b"name");
                     let lsn = journal.append(1 + thread, &batch).expect("room");
-                    journal
-                        .commit(Some(lsn), &Slow)
-                        .expect("a device that works");
+                    // As slow as flushes are, so that other threads arrive meanwhile.
+                    let slow = |_: &mut Group<'_>| {
+                        thread::sleep(std::time::Duration::from_micros(200));
+                        Ok(())
+                    };
+                    commit_with(journal, lsn, slow).expect("a device that works");
                     assert!(journal.durable() >= lsn);
                 }
             });
@@ -73,19 +62,17 @@ fn a_failed_write_or_flush_ends_everything() {
         let device = formatted(64);
         let (journal, _) = reopened(&device, 64, Position::default());
         let first = journal.append(1, &creation(0, b"safe")).expect("room");
-        journal.commit(None, &()).expect("a device that works");
+        journal.commit(None).expect("a device that works");
         let second = journal.append(1, &creation(1, b"lost")).expect("room");
         device.left.store(calls, Ordering::Relaxed);
-        let error = journal.commit(Some(second), &());
+        let error = journal.commit(Some(second));
         assert!(matches!(error, Err(Error::Device(_))), "{error:?}");
         device.left.store(u64::MAX, Ordering::Relaxed);
         assert!(journal.failed() && journal.durable() < second);
         assert_eq!(journal.append(1, &creation(2, b"no")), Err(Error::Failed));
-        assert_eq!(journal.commit(Some(second), &()), Err(Error::Failed));
-        assert_eq!(journal.commit(None, &()), Err(Error::Failed));
-        journal
-            .commit(Some(first), &())
-            .expect("it is durable already");
+        assert_eq!(journal.commit(Some(second)), Err(Error::Failed));
+        assert_eq!(journal.commit(None), Err(Error::Failed));
+        journal.commit(Some(first)).expect("it is durable already");
     }
 }
 
@@ -100,7 +87,7 @@ fn all_who_wait_for_a_failed_commit_hear_of_it() {
                 for index in 0..50 {
                     let appended = journal.append(1, &creation(index, b"name"));
                     let result = appended.and_then(|lsn| {
-                        journal.commit(Some(lsn), &())?;
+                        journal.commit(Some(lsn))?;
                         assert!(journal.durable() >= lsn);
                         Ok(())
                     });
@@ -118,29 +105,7 @@ fn all_who_wait_for_a_failed_commit_hear_of_it() {
 }
 
 #[test]
-fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() {
-    /// Fails, by an error or a panic, after all other threads have arrived.
-    struct Refuses<'j> {
-        journal: &'j Journal,
-        panics: bool,
-        come: Barrier,
-        told: parking_lot::Mutex<Vec<Option<Error>>>,
-    }
-    impl BeforeCommit for Refuses<'_> {
-        fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
-            Maps(vec![MAP; 3]).before(commit)?;
-            self.come.wait();
-            // They wait for the turn, or find it given back: either is right.
-            (0..100).for_each(|_| thread::yield_now());
-            assert!(!self.panics, "this is a test");
-            Err(Error::Full)
-        }
-
-        fn failed(&self, reason: Option<&Error>) {
-            assert!(self.journal.failed(), "said before the turn is given back");
-            self.told.lock().push(reason.cloned());
-        }
-    }
+fn a_group_that_is_given_up_ends_everything_before_another_begins() {
     const MAP: Map = Map {
         ino: holdfast_types::Ino(1),
         offset: 0,
@@ -153,22 +118,26 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
     for panics in [false, true] {
         let (device, journal) = fresh(64);
         let lsn = journal.append(1, &creation(0, b"lost")).expect("room");
-        let hook = Refuses {
-            journal: &journal,
-            panics,
-            come: Barrier::new(1 + WAITERS),
-            told: parking_lot::Mutex::default(),
+        let come = Barrier::new(1 + WAITERS);
+        // Fails, by an error or a panic, after all other threads have arrived.
+        let refuse = |group: &mut Group<'_>| {
+            append_maps(group, &[MAP; 3])?;
+            come.wait();
+            // They wait for the turn, or find it given back: either is right.
+            (0..100).for_each(|_| thread::yield_now());
+            assert!(!panics, "this is a test");
+            Err(Error::Full)
         };
         let answers: Vec<_> = thread::scope(|scope| {
-            let leader = scope.spawn(|| journal.commit(Some(lsn), &hook));
+            let leader = scope.spawn(|| commit_with(&journal, lsn, refuse).map(drop));
             let wait = |nth| {
-                let (journal, come) = (&journal, &hook.come);
+                let (journal, come) = (&journal, &come);
                 scope.spawn(move || {
                     // The leader waits here during its turn.
                     come.wait();
                     match nth {
-                        0 => journal.commit_now(&()),
-                        _ => journal.commit(Some(lsn), &()),
+                        0 => journal.commit(None),
+                        _ => journal.commit(Some(lsn)),
                     }
                 })
             };
@@ -177,15 +146,10 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
             let answers = std::iter::once(leader).chain(waiters).map(answer);
             answers.collect()
         });
-        let reason = match panics {
-            true => None,
-            false => Some(Error::Full),
-        };
         assert_eq!(answers[0], (!panics).then_some(Err(Error::Full)));
         for answer in &answers[1..] {
             assert_eq!(*answer, Some(Err(Error::Failed)));
         }
-        assert_eq!(*hook.told.lock(), [reason], "once");
         assert!(journal.durable() < lsn && journal.failed());
         let (_, seen) = reopened(&device, 64, Position::default());
         assert_eq!(seen, []);
@@ -193,28 +157,19 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
 }
 
 #[test]
-fn a_commit_takes_its_cut_when_its_hook_says_so() {
-    /// Appends before its cut and behind it.
-    struct Appends<'j>(&'j Journal, parking_lot::Mutex<Vec<Lsn>>);
-    impl BeforeCommit for Appends<'_> {
-        fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
-            let mut lsns = self.1.lock();
-            lsns.push(self.0.append(1, &creation(1, b"before"))?);
-            lsns.push(commit.cut());
-            lsns.push(self.0.append(1, &creation(2, b"behind"))?);
-            Ok(())
-        }
-
-        fn after(&self, position: Position) {
-            self.1.lock().push(position.lsn);
-        }
-    }
+fn a_commit_takes_its_cut_when_its_leader_says_so() {
     let (device, journal) = fresh(64);
     let first = journal.append(1, &creation(0, b"first")).expect("room");
-    let hook = Appends(&journal, parking_lot::Mutex::default());
-    journal.commit_now(&hook).expect("a device that works");
-    let lsns = hook.1.lock().clone();
-    assert_eq!(lsns[3], lsns[1], "the position is the cut's");
+    let mut lsns = Vec::new();
+    let append_around_the_cut = |group: &mut Group<'_>| {
+        lsns.push(journal.append(1, &creation(1, b"before"))?);
+        lsns.push(group.cut());
+        lsns.push(journal.append(1, &creation(2, b"behind"))?);
+        Ok(())
+    };
+    let committed = commit_with(&journal, first, append_around_the_cut);
+    let position = committed.expect("a device that works").expect("led");
+    assert_eq!(position.lsn, lsns[1], "the position is the cut's");
     assert!(journal.durable() < lsns[2]);
     let (_, seen) = reopened(&device, 64, Position::default());
     let seen: Vec<Lsn> = seen.iter().map(|(lsn, ..)| *lsn).collect();
@@ -223,30 +178,24 @@ fn a_commit_takes_its_cut_when_its_hook_says_so() {
 
 #[test]
 fn what_the_journal_has_nothing_of_is_durable_with_the_next_cut() {
-    /// A change that is made once the cut of a commit is taken.
-    struct Late<'j>(&'j Journal, AtomicU64);
-    impl BeforeCommit for Late<'_> {
-        fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
-            let cut = commit.cut();
-            assert!(cut >= Lsn(self.1.load(Ordering::Relaxed)));
-            let lsn = self.0.before_next_cut();
-            assert!(lsn > cut);
-            self.1.store(lsn.0, Ordering::Relaxed);
-            Ok(())
-        }
-    }
     let (_, journal) = fresh(64);
+    // A change that is made once the cut of a commit is taken.
+    let commit = |upto: Lsn| {
+        let mut late = Lsn(0);
+        commit_with(&journal, upto, |group| {
+            let cut = group.cut();
+            assert!(cut >= upto);
+            late = journal.before_next_cut();
+            assert!(late > cut);
+            Ok(())
+        })
+        .expect("a device that works");
+        assert!(journal.durable() >= upto);
+        late
+    };
     let first = journal.before_next_cut();
     assert!(journal.durable() < first);
-    let late = Late(&journal, AtomicU64::new(first.0));
-    journal
-        .commit(Some(first), &late)
-        .expect("a device that works");
-    assert!(journal.durable() >= first);
-    let second = Lsn(late.1.load(Ordering::Relaxed));
+    let second = commit(first);
     assert!(journal.durable() < second, "it was late");
-    journal
-        .commit(Some(second), &late)
-        .expect("a device that works");
-    assert!(journal.durable() >= second);
+    commit(second);
 }

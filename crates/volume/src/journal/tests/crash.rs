@@ -1,6 +1,6 @@
 //! Every state a crash can leave.
 
-use super::{Event, Recorder, Seen, all, creation, formatted, region, reopened, shown};
+use super::{Event, Recorder, Seen, all, creation, formatted, region, reopened, shown, write};
 use crate::journal::{Journal, Position};
 use holdfast_core::store::{Change, Lsn};
 use holdfast_device::{BlockDevice, Image, MemoryDevice, SECTOR};
@@ -45,16 +45,16 @@ pub(super) fn live(
     )));
     let mut durable = vec![(0, reopened(&elsewhere, BLOCKS, position).1.len())];
     if journal.owes_mark() {
-        journal.commit_now(&()).expect("a device that works");
+        journal.commit(None).expect("a device that works");
     }
     durable.push((device.log.lock().len(), appended.len()));
     for (index, &step) in steps.iter().enumerate() {
         if step == 0 {
-            journal.commit(None, &()).expect("a device that works");
+            journal.commit(None).expect("a device that works");
             durable.push((device.log.lock().len(), appended.len()));
         }
         if step == WRITE {
-            journal.write(&()).expect("a device that works");
+            write(&journal).expect("a device that works");
         }
         if step == 0 || step == WRITE && device.cache_identity().is_some() {
             written.push((device.log.lock().len(), appended.len()));

@@ -48,7 +48,7 @@ impl World {
         };
         drop(one);
         if seed.is_multiple_of(23) {
-            self.journal.commit(Some(lsn), &()).expect("it works");
+            self.journal.commit(Some(lsn)).expect("it works");
             for change in batch {
                 if let Change::Truncate { ino, size } = change {
                     self.acknowledged[ino.0 as usize].fetch_max(size, Ordering::SeqCst);
@@ -119,7 +119,7 @@ fn batches_of_one_object_are_replayed_in_the_order_of_their_appends() {
         }
         done.store(true, Ordering::Relaxed);
     });
-    world.journal.commit(None, &()).expect("it works");
+    world.journal.commit(None).expect("it works");
     for (object, acknowledged) in world.objects.iter().zip(&world.acknowledged) {
         acknowledged.store(*object.lock(), Ordering::SeqCst);
     }

@@ -21,7 +21,7 @@ fn the_ring_goes_round_for_ever_if_it_is_trimmed() {
         }];
         let lsn = journal.append(1, &batch).expect("room");
         expected.push((lsn, 1, shown(&batch)));
-        journal.commit(Some(lsn), &()).expect("a device that works");
+        journal.commit(Some(lsn)).expect("a device that works");
         if round % 3 == 2 {
             position = journal.cut();
             expected.clear();
@@ -56,7 +56,7 @@ fn a_full_journal_takes_nothing_until_it_is_trimmed() {
     };
     assert_eq!(full, Error::Full);
     assert!(expected.len() > 8 && journal.used() <= journal.capacity());
-    journal.commit(None, &()).expect("what was appended fits");
+    journal.commit(None).expect("what was appended fits");
     assert_eq!(journal.append(1, &batch), Err(Error::Full));
     assert_eq!(reopened(&device, 64, Position::default()).1, expected);
     journal.trim(journal.cut());
@@ -73,7 +73,7 @@ fn a_checkpoint_without_a_commit_makes_room() {
     let second = journal.append(1, &later).expect("room");
     journal.trim(position);
     assert!(journal.durable() >= first && journal.durable() < second);
-    journal.commit(None, &()).expect("a device that works");
+    journal.commit(None).expect("a device that works");
     let (_, seen) = reopened(&device, 64, position);
     assert_eq!(seen, [(second, 1, shown(&later))]);
 }
@@ -97,7 +97,7 @@ fn a_batch_of_many_blocks_is_one() {
             expected.push((lsn, 1, shown(batch)));
         }
     }
-    journal.commit(None, &()).expect("a device that works");
+    journal.commit(None).expect("a device that works");
     assert_eq!(reopened(&device, 256, Position::default()).1, expected);
     let most = 256 - 32;
     let data = vec![0; most * 4096];
@@ -114,7 +114,7 @@ fn a_batch_of_many_blocks_is_one() {
 fn empty_batches_and_empty_commits_write_nothing() {
     let (device, journal) = fresh(64);
     let lsn = journal.append(1, &[]).expect("nothing to refuse");
-    journal.commit(Some(lsn), &()).expect("nothing to fail");
+    journal.commit(Some(lsn)).expect("nothing to fail");
     assert!(journal.durable() >= lsn);
     assert_eq!(device.log.lock().len(), 0);
 }
@@ -130,12 +130,12 @@ fn maps_follow_the_batches_of_their_cut() {
         birth: 4,
         unwritten: false,
     };
-    let hook = super::commit::Maps(vec![map, map]);
     let batch = creation(0, b"file");
     let lsn = journal.append(1, &batch).expect("room");
-    journal
-        .commit(Some(lsn), &hook)
-        .expect("a device that works");
+    super::commit_with(&journal, lsn, |group| {
+        super::commit::append_maps(group, &[map, map])
+    })
+    .expect("a device that works");
     let cut = journal.durable();
     let map = vec![format!("{:?}", Record::Map(map))];
     let expected = [
@@ -150,7 +150,7 @@ fn maps_follow_the_batches_of_their_cut() {
 fn another_volumes_journal_is_none_of_ours() {
     let (device, journal) = fresh(64);
     journal.append(1, &creation(0, b"theirs")).expect("room");
-    journal.commit(None, &()).expect("a device that works");
+    journal.commit(None).expect("a device that works");
     let ours = Region {
         volume: 0x0b5e55,
         ..region(64)
@@ -179,7 +179,7 @@ fn a_hole_in_what_was_committed_is_an_error() {
     let (journal, _) = reopened(&device, 64, Position::default());
     for index in 0..5 {
         journal.append(1, &creation(index, b"n")).expect("room");
-        journal.commit(None, &()).expect("a device that works");
+        journal.commit(None).expect("a device that works");
     }
     let whole = device.inner.image();
     for damaged in 0..4 {

@@ -1,8 +1,12 @@
 //! Commits that are written and not flushed: with which cache they count, and when.
 
 use super::crash::{WRITE, live};
-use super::{Event, Recorder, all, creation, formatted, region, reopened, shown};
-use crate::journal::{BeforeCommit, Commit, Error, Journal, Position};
+use super::{
+    Event, Recorder, all, commit_with, creation, formatted, region, reopened, shown, write,
+    write_with,
+};
+use crate::journal::{Error, Journal, Mode, Position};
+use holdfast_core::store::Lsn;
 use holdfast_device::MemoryDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,24 +41,24 @@ fn append(journal: &Journal, index: u64) {
 fn what_was_written_is_found_where_its_cache_is_and_everywhere_once_it_is_flushed() {
     let (device, journal) = journal(7);
     append(&journal, 0);
-    journal.commit(None, &()).expect("a device that works");
+    journal.commit(None).expect("a device that works");
     let flushes = device.flushes.load(Ordering::Relaxed);
     for index in 1..4 {
         append(&journal, index);
         let durable = journal.durable();
-        journal.write(&()).expect("a device that works");
+        write(&journal).expect("a device that works");
         assert_eq!(journal.durable(), durable, "it was only written");
         let counts = [7, 8, 0].map(|cache| found(&device, cache));
         assert_eq!(counts, [index as usize + 1, 1, 1]);
     }
     assert_eq!(device.flushes.load(Ordering::Relaxed), flushes);
     // Without further batches, a commit still writes the mark.
-    journal.commit(None, &()).expect("a device that works");
+    journal.commit(None).expect("a device that works");
     assert_eq!([7, 8, 0].map(|cache| found(&device, cache)), [4; 3]);
     append(&journal, 4);
-    journal.write(&()).expect("a device that works");
+    write(&journal).expect("a device that works");
     append(&journal, 5);
-    journal.commit(None, &()).expect("a device that works");
+    journal.commit(None).expect("a device that works");
     assert_eq!([7, 8, 0].map(|cache| found(&device, cache)), [6; 3]);
 }
 
@@ -62,11 +66,11 @@ fn what_was_written_is_found_where_its_cache_is_and_everywhere_once_it_is_flushe
 fn nothing_is_only_written_where_nobody_knows_the_cache_or_nothing_waits() {
     let (device, unknown) = journal(0);
     append(&unknown, 0);
-    unknown.write(&()).expect("nothing to fail");
+    write(&unknown).expect("nothing to fail");
     assert_eq!(*device.log.lock(), []);
     let (device, idle) = journal(7);
-    idle.write(&()).expect("nothing to fail");
-    idle.commit(None, &()).expect("nothing to fail");
+    write(&idle).expect("nothing to fail");
+    idle.commit(None).expect("nothing to fail");
     assert_eq!(*device.log.lock(), []);
 }
 
@@ -74,9 +78,9 @@ fn nothing_is_only_written_where_nobody_knows_the_cache_or_nothing_waits() {
 fn what_is_behind_it_on_the_device_is_durable_before_a_flushed_commit_says_so() {
     let (device, journal) = journal(7);
     append(&journal, 0);
-    journal.write(&()).expect("a device that works");
+    write(&journal).expect("a device that works");
     append(&journal, 1);
-    journal.commit(None, &()).expect("a device that works");
+    journal.commit(None).expect("a device that works");
     let log = device.log.lock();
     let flushes = |event: &Event| *event == Event::Flush;
     let order: Vec<bool> = log.iter().map(flushes).collect();
@@ -84,62 +88,18 @@ fn what_is_behind_it_on_the_device_is_durable_before_a_flushed_commit_says_so() 
     assert_eq!(order, [false, false, false, true, false, true]);
 }
 
-/// The position behind the last commit.
-#[derive(Default)]
-struct Last(parking_lot::Mutex<Position>);
-
-impl BeforeCommit for Last {
-    fn before(&self, commit: &mut Commit<'_>) -> Result<(), Error> {
-        commit.cut();
-        Ok(())
-    }
-
-    fn after(&self, position: Position) {
-        *self.0.lock() = position;
-    }
-}
-
 #[test]
 fn marks_are_paid_once() {
     let (_device, journal) = journal(7);
-    let last = Last::default();
     for round in 0..10 {
         for number in 0..round {
             append(&journal, number);
-            journal.write(&()).expect("room");
+            write(&journal).expect("room");
         }
         append(&journal, round);
-        journal.commit_now(&last).expect("room");
-        journal.trim(*last.0.lock());
+        let committed = commit_with(&journal, Lsn(u64::MAX), |_| Ok(()));
+        journal.trim(committed.expect("room").expect("led"));
         assert_eq!(journal.used(), 0, "round {round}");
-    }
-}
-
-/// Looks at the device before its commit is flushed, and writes another group behind it.
-struct Beside<'a> {
-    journal: &'a Journal,
-    device: &'a Recorder,
-    position: parking_lot::Mutex<Position>,
-}
-
-impl BeforeCommit for Beside<'_> {
-    fn before(&self, commit: &mut Commit<'_>) -> Result<(), Error> {
-        commit.cut();
-        commit.needs_flush();
-        Ok(())
-    }
-
-    fn written(&self) -> Result<(), Error> {
-        assert!(!self.device.log.lock().contains(&Event::Flush));
-        // The batch survives a kill of the process, and not a crash of the host.
-        assert_eq!([7, 8].map(|cache| found(self.device, cache)), [1, 0]);
-        Ok(())
-    }
-
-    fn after(&self, position: Position) {
-        *self.position.lock() = position;
-        append(self.journal, 1);
-        self.journal.write(&()).expect("no turn is needed");
     }
 }
 
@@ -148,32 +108,38 @@ fn a_commit_counts_for_its_cache_before_it_is_flushed_and_is_followed_by_what_is
 {
     let (device, journal) = journal(7);
     append(&journal, 0);
-    let hook = Beside {
-        journal: &journal,
-        device: &device,
-        position: parking_lot::Mutex::default(),
-    };
-    journal.commit_now(&hook).expect("nothing to fail");
+    let mut group = journal.begin_group(Mode::Flushed).expect("not failed");
+    group.cut();
+    group.needs_flush();
+    group.write().expect("nothing to fail");
+    assert!(!device.log.lock().contains(&Event::Flush));
+    // The batch survives a kill of the process, and not a crash of the host.
+    assert_eq!([7, 8].map(|cache| found(&device, cache)), [1, 0]);
+    assert_eq!(group.flush(), Ok(true));
+    let position = group.mark().expect("nothing to fail");
+    drop(group);
+    // Another group behind it.
+    append(&journal, 1);
+    write(&journal).expect("no turn is needed");
     assert_eq!([7, 8].map(|cache| found(&device, cache)), [2, 1]);
-    let behind = hook.position.lock().block;
     // A replay from there loses nothing behind the commit.
-    journal.trim(*hook.position.lock());
+    journal.trim(position);
     let copy = copied(&device, 7);
-    let (_, seen) = reopened(&copy, BLOCKS, *hook.position.lock());
-    assert_eq!((seen.len(), behind), (1, 2));
+    let (_, seen) = reopened(&copy, BLOCKS, position);
+    assert_eq!((seen.len(), position.block), (1, 2));
 }
 
 #[test]
 fn a_journal_says_what_it_took_before_it_goes_on() {
     let (device, journal) = journal(7);
     append(&journal, 0);
-    journal.write(&()).expect("a device that works");
+    write(&journal).expect("a device that works");
     drop(journal);
     for cache in [7, 8] {
         let copy = copied(&device, cache);
         let (again, seen) = reopened(&copy, BLOCKS, Position::default());
         assert!(again.owes_mark());
-        again.commit_now(&()).expect("a device that works");
+        again.commit(None).expect("a device that works");
         assert!(!again.owes_mark());
         // From now on every replay finds the same, and none finds what this one did not.
         let counts = [7, 8, 0].map(|cache| found(&copy, cache));
@@ -190,24 +156,24 @@ fn a_full_journal_is_flushed_where_it_could_not_say_so_later() {
     device.cache.store(7, Ordering::Relaxed);
     let (journal, _) = reopened(&device, 64, Position::default());
     // Records that a commit appends take the last block.
-    struct All(u64);
-    impl BeforeCommit for All {
-        fn before(&self, commit: &mut Commit<'_>) -> Result<(), Error> {
-            let data = vec![0; self.0 as usize * 4096 - 1000];
-            let change = holdfast_core::store::Change::Write {
-                ino: holdfast_types::Ino(1),
-                offset: 0,
-                data: &data,
-            };
-            commit.append_records(1, &[crate::journal::Record::Change(change)])
-        }
+    let data = |blocks: u64| vec![0; blocks as usize * 4096 - 1000];
+    fn record(data: &[u8]) -> crate::journal::Record<'_> {
+        crate::journal::Record::Change(holdfast_core::store::Change::Write {
+            ino: holdfast_types::Ino(1),
+            offset: 0,
+            data,
+        })
     }
     append(&journal, 0);
-    journal.write(&All(40)).expect("room for it and its mark");
+    write_with(&journal, &[record(&data(40))]).expect("room for it and its mark");
     append(&journal, 1);
-    journal.write(&All(10)).expect("room");
+    write_with(&journal, &[record(&data(10))]).expect("room");
     let free = 64 - journal.used() / 4096;
-    journal.commit(None, &All(free)).expect("its mark is paid");
+    let rest = data(free);
+    commit_with(&journal, Lsn(u64::MAX), |group| {
+        group.append_records(1, &[record(&rest)])
+    })
+    .expect("its mark is paid");
     append_nothing_fits(&journal);
     let copy = copied(&device, 0);
     let mut replay = Journal::open(copy, region(64), Position::default()).expect("a region");
@@ -223,14 +189,14 @@ fn append_nothing_fits(journal: &Journal) {
 fn a_flush_that_fails_takes_back_what_counted_on_it() {
     let (device, journal) = journal(7);
     append(&journal, 0);
-    journal.commit(None, &()).expect("a device that works");
+    journal.commit(None).expect("a device that works");
     append(&journal, 1);
-    journal.write(&()).expect("a device that works");
+    write(&journal).expect("a device that works");
     assert_eq!(found(&device, 7), 2);
     // The flush itself fails, and what follows it works.
     device.fail_flush.store(true, Ordering::Relaxed);
     append(&journal, 2);
-    assert!(journal.commit(None, &()).is_err() && journal.failed());
+    assert!(journal.commit(None).is_err() && journal.failed());
     assert_eq!([7, 8].map(|cache| found(&device, cache)), [1; 2]);
 }
 
@@ -293,10 +259,10 @@ fn a_lot_that_is_only_written_is_flushed_now_and_then_and_still_not_durable() {
         let lsn = journal.append(1, &batch).expect("room");
         expected.push((lsn, 1, shown(&batch)));
         if index % 100 == 0 {
-            journal.write(&()).expect("a device that works");
+            write(&journal).expect("a device that works");
         }
     }
-    journal.write(&()).expect("a device that works");
+    write(&journal).expect("a device that works");
     assert_eq!(device.flushes.load(Ordering::Relaxed) - flushes, 1);
     let found = |cache| {
         let copy = copied(&device, cache);

@@ -24,9 +24,8 @@ use std::time::Instant;
 use holdfast_core::shrinkers::within_store;
 use holdfast_core::store::Lsn;
 use holdfast_types::Ino;
-use parking_lot::Mutex;
 
-use crate::journal::{self, BeforeCommit, Commit, Map, Overwrite, Position, Record};
+use crate::journal::{Group, Map, Mode, Overwrite, Position, Record};
 use crate::space::{Extent, Reservation};
 use crate::store::Inner;
 use crate::store::file::extent_map::Run;
@@ -37,27 +36,6 @@ use crate::store::memtable::SUBVOLUME;
 use crate::store::memtable::layers::Layers;
 use crate::store::writeback::allocate::FileAllocator;
 use crate::{BLOCK, Error, Result};
-
-/// The store's part of a commit, called by the journal.
-struct Hook<'s> {
-    store: &'s Inner,
-    /// Freeze the memtable at the commit point, for a checkpoint?
-    freeze: bool,
-    outcome: Mutex<Outcome>,
-}
-
-#[derive(Default)]
-struct Outcome {
-    /// When the commit got the commit lock.
-    begun: Option<Instant>,
-    frozen: Option<Frozen>,
-    position: Option<Position>,
-    /// All in-flight writes of this commit.
-    data: Ticket,
-    /// What of them was written.
-    written: Ticket,
-    error: Option<Error>,
-}
 
 /// What a checkpoint merges.
 pub(in crate::store) struct Frozen {
@@ -89,11 +67,11 @@ impl Placed<'_> {
 
     /// Publishes the writes: first those that precede the log frames, then the overwrites that are
     /// journalled and follow them, if there are few and the frames come first.
-    fn publish_overwrites_last(&mut self, commit: &mut Commit<'_>) -> (Ticket, Ticket) {
+    fn publish_overwrites_last(&mut self, group: &mut Group<'_>) -> (Ticket, Ticket) {
         let over = self.in_flight.iter().filter(|it| it.over).count();
         let bytes = over as u64 * (BLOCK as u64 + OVERWRITE_MAX);
         let is_split =
-            (1..=OVER_MAX).contains(&over) && commit.frames_come_first() && commit.keep_room(bytes);
+            (1..=OVER_MAX).contains(&over) && group.frames_come_first() && group.keep_room(bytes);
         let held = match is_split {
             true => self.in_flight.extract_if(.., |it| it.over).collect(),
             false => Vec::new(),
@@ -123,21 +101,22 @@ impl Inner {
     /// Makes the journal durable up to `upto`, or all of it.
     pub(in crate::store) fn make_durable(&self, upto: Option<Lsn>) -> Result<()> {
         self.running()?;
-        let _within = within_store();
-        let hook = Hook::new(self, false);
-        let committed = self.journal.commit(upto, &hook);
-        hook.finish(committed)?;
+        let upto = upto.unwrap_or_else(|| self.journal.next_lsn());
+        if let Some(_turn) = self.journal.turn(upto) {
+            self.commit_group(Mode::Flushed, false)?;
+        }
         Ok(())
     }
 
     /// Writes everything so far without a flush, so that it survives this process. A crash of the
-    /// host loses it unless a commit follows. Freed blocks stay in use until then.
+    /// host loses it unless a commit follows. Freed blocks stay in use until then. Does nothing
+    /// where the device's cache has no known identity. Waits for no flush: a commit unlocks the
+    /// ring during its flushes.
     pub(in crate::store) fn write_behind(&self) -> Result<()> {
         self.running()?;
-        let _within = within_store();
-        let hook = Hook::new(self, false);
-        let written = self.journal.write(&hook);
-        hook.finish(written)?;
+        if self.journal.can_write() {
+            self.commit_group(Mode::Written, false)?;
+        }
         Ok(())
     }
 
@@ -154,27 +133,136 @@ impl Inner {
     /// holds them.
     pub(in crate::store) fn let_go(&self) -> Result<()> {
         self.running()?;
-        let _within = within_store();
         let _none = self.checkpointing.lock();
-        let hook = Hook::new(self, false);
-        // A commit of its own: blocks freed by another thread's commit are not free when that
-        // returns.
-        let committed = self.journal.commit_now(&hook);
-        hook.finish(committed)?;
+        // Blocks freed by another thread's commit are not free when that returns.
+        self.commit_now(false)?;
         Ok(())
     }
 
     /// Commits, and freezes the memtable at the commit point.
     pub(in crate::store) fn freeze(&self) -> Result<Frozen> {
         self.running()?;
-        let hook = Hook::new(self, true);
-        let committed = self.journal.commit_now(&hook);
-        let outcome = hook.finish(committed)?;
-        let (Some(mut frozen), Some(position)) = (outcome.frozen, outcome.position) else {
-            return Err(Error::Stopped("a commit came to no end".to_owned()));
+        let frozen = self.commit_now(true)?;
+        frozen.ok_or_else(|| Error::Stopped("a commit froze nothing".to_owned()))
+    }
+
+    /// A commit of its own, even if everything is durable.
+    fn commit_now(&self, freeze: bool) -> Result<Option<Frozen>> {
+        let _turn = self.journal.turn(Lsn(u64::MAX));
+        self.commit_group(Mode::Flushed, freeze)
+    }
+
+    /// Commits, or only writes. If that fails or panics, it stops the store before another group
+    /// can begin.
+    fn commit_group(&self, wanted: Mode, freeze: bool) -> Result<Option<Frozen>> {
+        let _within = within_store();
+        // A journal that has failed has stopped the store.
+        let group = self.journal.begin_group(wanted);
+        let mut group = group.map_err(|error| self.running().err().unwrap_or(error.into()))?;
+        let begun = Instant::now();
+        let written = self.whole("a commit", || self.write_group(&mut group, freeze));
+        let Some((position, frozen)) = written? else {
+            return Ok(None);
         };
-        frozen.position = position;
+        drop(group);
+        self.whole("a commit", || Ok(self.space.committed(position.lsn.0)?))?;
+        self.counters.commits.add(begun.elapsed());
         Ok(frozen)
+    }
+
+    /// The steps of a commit. Returns the position behind it, unless it is only written.
+    fn write_group(
+        &self,
+        group: &mut Group<'_>,
+        freeze: bool,
+    ) -> Result<Option<(Position, Option<Frozen>)>> {
+        let (data, frozen) = self.freeze_and_place(group, freeze)?;
+        let in_flight = &self.blocks().in_flight;
+        group.write()?;
+        // The overwritten blocks.
+        let written = self.blocks().write_out(data)?;
+        in_flight.assert_written(data);
+        if !group.flush()? {
+            return Ok(None);
+        }
+        in_flight.flushed(written);
+        in_flight.assert_durable(data);
+        let position = group.mark()?;
+        let frozen = frozen.map(|frozen| Frozen { position, ..frozen });
+        Ok(Some((position, frozen)))
+    }
+
+    /// Takes the commit point, gives blocks to the dirty pages, writes the data that precedes the
+    /// frames, and appends the records. Returns all in-flight writes of this commit, and the
+    /// frozen memtable if it is to be frozen.
+    fn freeze_and_place(
+        &self,
+        group: &mut Group<'_>,
+        freeze: bool,
+    ) -> Result<(Ticket, Option<Frozen>)> {
+        // Not under the closed barrier, where others would wait for it.
+        self.space.ready()?;
+        let mark;
+        let mut frozen = None;
+        let (placed, first, all) = {
+            let mut layers = self.freeze_barrier.close();
+            // An error since the commit began may have left a change half made.
+            self.running()?;
+            let cut = group.cut();
+            let mut placed = self.place_dirty(&layers, cut)?;
+            let (first, all) = placed.publish_overwrites_last(group);
+            let max_ino = Ino(self.max_ino.load(Ordering::Relaxed));
+            mark = self.high_water.next_mark(max_ino, cut);
+            if freeze {
+                self.space.begin_checkpoint(cut.0)?;
+                let (memtable, next) = (Arc::clone(&layers.active), Arc::new(Memtable::new()));
+                memtable.seal();
+                layers.change(|layers| {
+                    layers.active = Arc::clone(&next);
+                    layers.frozen = Some(Arc::clone(&memtable));
+                });
+                frozen = Some(Frozen {
+                    memtable,
+                    position: Position::default(),
+                    inodes: self.inodes(),
+                    last_ino: self.high_water.latest().0,
+                    data: all,
+                });
+            }
+            (placed, first, all)
+        };
+        self.progress.step();
+        let mut over = Vec::new();
+        let in_flight = &self.blocks().in_flight;
+        if group.frames_come_first() {
+            self.blocks().write_out(first)?;
+            in_flight.assert_written(first);
+            if first.is_before(all) {
+                over = self.overwrites(all);
+                group.needs_flush();
+            }
+            if in_flight.is_unflushed() {
+                group.needs_flush();
+            }
+        } else {
+            let written = self.blocks().write_out(all)?;
+            if in_flight.is_unflushed() {
+                group.flush_data()?;
+            }
+            in_flight.flushed(written);
+            in_flight.assert_durable(all);
+        }
+        let maps = placed.maps.iter().copied().map(Record::Map);
+        let over = over.iter().map(|(block, from, data)| {
+            Record::Overwrite(Overwrite {
+                block: *block,
+                from: *from,
+                data,
+            })
+        });
+        let records: Vec<Record<'_>> = maps.chain(mark.map(Record::Numbers)).chain(over).collect();
+        group.append_records(SUBVOLUME, &records)?;
+        Ok((all, frozen))
     }
 
     /// The in-flight writes of a ticket, as records of the journal: block, offset in it, bytes.
@@ -243,148 +331,6 @@ impl Inner {
         layers.active.count_dirty(ino, before, content.dirty());
         taken?;
         Ok(self.space.record_all(&places.fresh, cut.0)?)
-    }
-}
-
-impl<'s> Hook<'s> {
-    fn new(store: &'s Inner, freeze: bool) -> Self {
-        Self {
-            store,
-            freeze,
-            outcome: Mutex::default(),
-        }
-    }
-
-    fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
-        let store = self.store;
-        // Not under the closed barrier, where others would wait for it.
-        store.space.ready()?;
-        let mark;
-        let (placed, first, all) = {
-            let mut layers = store.freeze_barrier.close();
-            // An error since the commit began may have left a change half made.
-            store.running()?;
-            let cut = commit.cut();
-            let mut placed = store.place_dirty(&layers, cut)?;
-            let (first, all) = placed.publish_overwrites_last(commit);
-            let max_ino = Ino(store.max_ino.load(Ordering::Relaxed));
-            mark = store.high_water.next_mark(max_ino, cut);
-            if self.freeze {
-                store.space.begin_checkpoint(cut.0)?;
-                let (memtable, next) = (Arc::clone(&layers.active), Arc::new(Memtable::new()));
-                memtable.seal();
-                layers.change(|layers| {
-                    layers.active = Arc::clone(&next);
-                    layers.frozen = Some(Arc::clone(&memtable));
-                });
-                self.outcome.lock().frozen = Some(Frozen {
-                    memtable,
-                    position: Position::default(),
-                    inodes: store.inodes(),
-                    last_ino: store.high_water.latest().0,
-                    data: all,
-                });
-            }
-            (placed, first, all)
-        };
-        store.progress.step();
-        let mut over = Vec::new();
-        if commit.frames_come_first() {
-            store.blocks().write_out(first)?;
-            store.blocks().in_flight.assert_written(first);
-            if first.is_before(all) {
-                over = store.overwrites(all);
-                commit.needs_flush();
-            }
-            if store.blocks().in_flight.is_unflushed() {
-                commit.needs_flush();
-            }
-        } else {
-            let written = store.blocks().write_out(all)?;
-            if store.blocks().in_flight.is_unflushed() {
-                commit.flush()?;
-            }
-            store.blocks().in_flight.flushed(written);
-            store.blocks().in_flight.assert_durable(all);
-        }
-        self.outcome.lock().data = all;
-        let maps = placed.maps.iter().copied().map(Record::Map);
-        let over = over.iter().map(|(block, from, data)| {
-            Record::Overwrite(Overwrite {
-                block: *block,
-                from: *from,
-                data,
-            })
-        });
-        let records: Vec<Record<'_>> = maps.chain(mark.map(Record::Numbers)).chain(over).collect();
-        commit.append_records(SUBVOLUME, &records)?;
-        Ok(())
-    }
-
-    /// Writes the overwritten blocks.
-    fn write_over(&self) -> Result<()> {
-        let data = self.outcome.lock().data;
-        let written = self.store.blocks().write_out(data)?;
-        self.store.blocks().in_flight.assert_written(data);
-        self.outcome.lock().written = written;
-        Ok(())
-    }
-
-    /// The result of the commit. A failed one has stopped the store.
-    fn finish(self, committed: journal::Result<()>) -> Result<Outcome> {
-        let mut outcome = self.outcome.into_inner();
-        match (outcome.error.take(), committed) {
-            (Some(error), _) => Err(error),
-            (None, Ok(())) => Ok(outcome),
-            // Another thread's commit failed.
-            (None, Err(journal::Error::Failed)) => {
-                self.store.running()?;
-                Err(journal::Error::Failed.into())
-            }
-            (None, Err(error)) => Err(error.into()),
-        }
-    }
-}
-
-impl BeforeCommit for Hook<'_> {
-    fn before(&self, commit: &mut Commit<'_>) -> journal::Result<()> {
-        self.outcome.lock().begun = Some(Instant::now());
-        self.cut(commit).map_err(|error| {
-            self.outcome.lock().error = Some(error);
-            journal::Error::Failed
-        })
-    }
-
-    fn written(&self) -> journal::Result<()> {
-        self.write_over().map_err(|error| {
-            self.outcome.lock().error = Some(error);
-            journal::Error::Failed
-        })
-    }
-
-    fn flushed(&self) {
-        let outcome = self.outcome.lock();
-        self.store.blocks().in_flight.flushed(outcome.written);
-        self.store.blocks().in_flight.assert_durable(outcome.data);
-    }
-
-    fn after(&self, position: Position) {
-        let freed = self.store.space.committed(position.lsn.0);
-        let mut outcome = self.outcome.lock();
-        if let Some(begun) = outcome.begun {
-            self.store.counters.commits.add(begun.elapsed());
-        }
-        outcome.position = Some(position);
-        outcome.error = freed.err().map(|error| self.store.stop(error.into()));
-    }
-
-    fn failed(&self, reason: Option<&journal::Error>) {
-        let outcome = self.outcome.lock();
-        match (&outcome.error, reason) {
-            (Some(error), _) => self.store.fail(error),
-            (None, Some(error)) => self.store.fail(&error.clone().into()),
-            (None, None) => self.store.fail(&Error::Panicked("a commit")),
-        }
     }
 }
 
