@@ -5,14 +5,15 @@ use crate::open::OpenFile;
 use crate::types::{Errno, Result};
 
 impl Core {
-    /// Makes all earlier changes durable on behalf of an open file.
+    /// Makes an open file durable; `data_only`: the data, and the metadata that reading it back
+    /// needs.
     ///
     /// # Errors
     /// The reason of the store's failure, if this file was open then and has not got it before;
     /// `EIO` after that.
-    pub(crate) fn commit_for(&self, file: &OpenFile) -> Result<()> {
-        let committed = self.store.commit(None);
-        committed.map_err(|error| match self.failure.reason() {
+    pub(crate) fn sync_for(&self, file: &OpenFile, data_only: bool) -> Result<()> {
+        let synced = self.store.sync_inode(file.node().ino(), data_only);
+        synced.map_err(|error| match self.failure.reason() {
             None => error,
             Some(reason) if file.take_report() => reason,
             Some(_) => Errno::EIO,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use crate::FileSystem;
 use crate::clock;
+use crate::coherence::Coherence;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::locks::{LockOwner, LockSpace};
@@ -37,8 +38,8 @@ pub struct OpenFile {
     seen: bool,
     /// Was the store's failure reported to it, or did it open the file after that?
     reported: AtomicBool,
-    /// Does a store that is written through have to be told of the close?
-    through: bool,
+    /// Does the store keep the inode until this is closed?
+    kept: bool,
     /// The lock owner's number, assigned at first use; 0 until then.
     owner: AtomicU64,
     /// The last cookie of a listing in progress; [`Listing::NO_END`] before it begins.
@@ -91,16 +92,16 @@ impl Drop for OpenFile {
     #[inline]
     fn drop(&mut self) {
         // Without an owner number it holds no locks.
-        if *self.owner.get_mut() != 0 || self.through || self.opened.place().is_watched() {
+        if *self.owner.get_mut() != 0 || self.kept || self.opened.place().is_watched() {
             self.notify_close();
         }
     }
 }
 
 impl OpenFile {
-    /// Has a store that is written through been told that this is open for writing?
-    pub(crate) fn is_written_through(&self) -> bool {
-        self.through && self.writes()
+    /// Does the store keep the inode for writing?
+    pub(crate) fn is_kept_for_writing(&self) -> bool {
+        self.kept && self.writes()
     }
 
     /// Is this a regular file open for writing?
@@ -128,8 +129,8 @@ impl OpenFile {
             };
             core.notify_event(self.node.inode(), mask);
         }
-        if let (true, Some(through)) = (self.through, core.through()) {
-            through.close(self.node.ino(), self.is_written_through());
+        if self.kept {
+            core.store.close_inode(self.node.ino(), self.writes());
         }
     }
 }
@@ -177,19 +178,23 @@ impl FileSystem {
         let mut file = self.open_file(node, flags);
         file.seen = false;
         if file.writes() {
-            self.open_through(&who, &mut file)?;
+            self.keep_open(&who, &mut file)?;
         }
         Ok(file)
     }
 
-    /// Tells a store that is written through of an open file.
+    /// Asks the store to keep the inode of a file that is open for writing, or that others may
+    /// remove.
     ///
     /// # Errors
-    /// The store's.
+    /// `ESTALE`: it has gone, so the lookup has to be repeated. The store's.
     #[inline]
-    fn open_through(&self, who: &Caller, file: &mut OpenFile) -> Result<()> {
-        if let Some(through) = self.core.through() {
-            file.through = through.open(who, &file.node, file.writes())?;
+    fn keep_open(&self, who: &Caller, file: &mut OpenFile) -> Result<()> {
+        let core = &self.core;
+        let writes = file.writes();
+        if writes || core.coherence.as_deref().is_some_and(Coherence::is_dated) {
+            let kept = core.store.open_inode(who, file.node.ino(), writes);
+            file.kept = kept.map_err(|error| core.or_gone(error))?;
         }
         Ok(())
     }
@@ -204,30 +209,24 @@ impl FileSystem {
         }
         if flags.contains(OpenFlags::PATH) {
             let mut file = self.open_file(node, flags);
-            self.open_through(who, &mut file)?;
+            self.keep_open(who, &mut file)?;
             return Ok(file);
         }
         let truncate = flags.contains(OpenFlags::TRUNCATE) && node.kind() == FileType::Regular;
         core.may_open(who, &node, flags)?;
-        let mut through = None;
-        if core.through.is_some() {
-            // Precedes the truncation: an open file can be truncated whatever its permissions are.
-            let mut file = self.open_file(node.clone(), flags);
-            file.seen = false;
-            self.open_through(who, &mut file)?;
-            through = Some(file);
-        }
+        // Precedes the truncation: an open file can be truncated whatever its permissions are.
+        let mut file = self.open_file(node, flags);
+        file.seen = false;
+        self.keep_open(who, &mut file)?;
         if truncate {
+            let node = &file.node;
             core.writable()?;
-            core.resize(who, &node, 0, true)?;
+            core.resize(who, node, 0, true)?;
             core.notify_inode(who, node.ino(), true);
         }
-        if let Some(mut file) = through {
-            file.seen = true;
-            core.notify_event(node.inode(), EventMask::OPEN);
-            return Ok(file);
-        }
-        Ok(self.opened(node, flags))
+        file.seen = true;
+        core.notify_event(file.node.inode(), EventMask::OPEN);
+        Ok(file)
     }
 
     /// Opens the regular file of this name, creating it if it does not exist. A symbolic link is
@@ -370,25 +369,19 @@ impl Core {
 }
 
 impl FileSystem {
-    // Inlined, as are its callees, so that the value is built in place.
-    #[inline(always)]
-    fn opened(&self, node: Node, flags: OpenFlags) -> OpenFile {
-        self.core.notify_event(node.inode(), EventMask::OPEN);
-        self.open_file(node, flags)
-    }
-
     /// Opens a file that was just created. A store that is written through has opened it with its
     /// creation if it is opened for writing.
     ///
     /// # Errors
     /// `ESTALE`: others have removed it already. The store's.
+    // Inlined, as is its callee, so that the value is built in place.
     #[inline(always)]
     fn opened_new(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
-        let mut file = self.opened(node, flags);
-        if self.core.through.is_some() && file.writes() {
-            file.through = true;
-        } else {
-            self.open_through(who, &mut file)?;
+        self.core.notify_event(node.inode(), EventMask::OPEN);
+        let mut file = self.open_file(node, flags);
+        file.kept = self.core.through.is_some() && file.writes();
+        if !file.kept {
+            self.keep_open(who, &mut file)?;
         }
         Ok(file)
     }
@@ -405,7 +398,7 @@ impl FileSystem {
             flags: AtomicI32::new(kept.bits()),
             seen: true,
             reported: AtomicBool::new(self.core.failure.is_latched()),
-            through: false,
+            kept: false,
             owner: AtomicU64::new(0),
         }
     }

@@ -18,7 +18,7 @@ use crate::attributes::{self, File};
 use crate::host::{Found, Host, errno};
 use crate::identity::is_settled_since;
 use crate::listing::Listings;
-use crate::perform::Performer;
+use crate::perform::{Performer, content};
 use crate::places::Place;
 use crate::pool::Pool;
 use crate::record::record;
@@ -315,6 +315,37 @@ impl Store for HostDirectory {
         })
     }
 
+    fn open_inode(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<bool> {
+        let xattrs = self.options.xattrs;
+        let host = &self.host;
+        Performer {
+            host,
+            caller,
+            xattrs,
+            own: &OwnChange::none(),
+        }
+        .open(ino, writes)?;
+        Ok(true)
+    }
+
+    fn close_inode(&self, ino: Ino, writes: bool) {
+        if !writes {
+            // The host sends no event for it.
+            return self.host.held.close(ino, false);
+        }
+        let own = self.host.begin_close(ino);
+        self.host.held.close(ino, true);
+        own.finish();
+    }
+
+    fn flush_inode(&self, ino: Ino) -> Result<()> {
+        content::flush(&self.host, ino)
+    }
+
+    fn sync_inode(&self, ino: Ino, data_only: bool) -> Result<()> {
+        content::sync(&self.host, ino, data_only)
+    }
+
     fn shared(&self) -> Option<&dyn Shared> {
         Some(self)
     }
@@ -330,28 +361,6 @@ impl Through for HostDirectory {
             own: &self.host.begin(operation),
         }
         .perform(operation)
-    }
-
-    fn open(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<()> {
-        let xattrs = self.options.xattrs;
-        let host = &self.host;
-        Performer {
-            host,
-            caller,
-            xattrs,
-            own: &OwnChange::none(),
-        }
-        .open(ino, writes)
-    }
-
-    fn close(&self, ino: Ino, writes: bool) {
-        if !writes {
-            // The host sends no event for it.
-            return self.host.held.close(ino, false);
-        }
-        let own = self.host.begin_close(ino);
-        self.host.held.close(ino, true);
-        own.finish();
     }
 }
 

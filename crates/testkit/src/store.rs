@@ -71,6 +71,9 @@ pub trait Hook: Send + Sync + 'static {
     /// After the store has made everything up to a point durable (`None`: all of it).
     fn committed(&self, _upto: Option<Lsn>) {}
 
+    /// After a store that is written through has made an inode durable.
+    fn synced(&self, _ino: Ino) {}
+
     /// After a store that is written through has done what it was asked for.
     fn performed(&self, _operation: &Operation<'_>) {}
 }
@@ -203,6 +206,31 @@ impl<H: Hook> Store for Wrapped<H> {
         Ok(())
     }
 
+    fn open_inode(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<bool> {
+        if matches!(self.writes, Writes::Through(_)) {
+            self.hook.before(Call::Open)?;
+        }
+        self.inner.open_inode(caller, ino, writes)
+    }
+
+    fn close_inode(&self, ino: Ino, writes: bool) {
+        self.inner.close_inode(ino, writes);
+    }
+
+    fn flush_inode(&self, ino: Ino) -> Result<()> {
+        self.inner.flush_inode(ino)
+    }
+
+    fn sync_inode(&self, ino: Ino, data_only: bool) -> Result<()> {
+        if matches!(self.writes, Writes::Behind(_)) {
+            return self.commit(None);
+        }
+        self.hook.before(Call::Commit)?;
+        self.inner.sync_inode(ino, data_only)?;
+        self.hook.synced(ino);
+        Ok(())
+    }
+
     fn walk(&self) -> Option<&dyn WalkInodes> {
         self.inner.walk().map(|_| self as &dyn WalkInodes)
     }
@@ -258,17 +286,6 @@ impl<H: Hook> Through for Wrapped<H> {
         let done = self.through()?.perform(caller, operation)?;
         self.hook.performed(operation);
         Ok(done)
-    }
-
-    fn open(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<()> {
-        self.hook.before(Call::Open)?;
-        self.through()?.open(caller, ino, writes)
-    }
-
-    fn close(&self, ino: Ino, writes: bool) {
-        if let Ok(through) = self.through() {
-            through.close(ino, writes);
-        }
     }
 }
 

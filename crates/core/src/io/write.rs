@@ -76,13 +76,13 @@ impl FileSystem {
     ///
     /// # Errors
     /// The reason of the store's failure, if written data may be lost: once to each file that was
-    /// open for writing then and still is. Over a store that is written through, errors of deferred
-    /// work.
+    /// open for writing then and still is. Those of work that the store deferred.
     pub fn flush(&self, file: &OpenFile) -> Result<()> {
-        if let Some(through) = self.core.through() {
-            return through.flush(file);
+        let core = &self.core;
+        if file.is_kept_for_writing() {
+            core.store.flush_inode(file.node().ino())?;
         }
-        self.core.tell_failure(file)
+        core.tell_failure(file)
     }
 }
 
@@ -176,14 +176,11 @@ impl Core {
 
     /// Makes a file durable; `data_only`: the data, and the metadata that reading it back needs.
     fn sync_file(&self, file: &OpenFile, data_only: bool) -> Result<()> {
-        if let Some(through) = self.through() {
-            return through.sync(file, data_only);
-        }
         if !data_only {
             self.write_time(file.node().inode())?;
         }
         // Stores take changes in one order: all changes of this file lie before this point.
-        self.commit_for(file)
+        self.sync_for(file, data_only)
     }
 
     /// Upper bounds for a write to a file of this size, without space for pages that have none: the

@@ -64,7 +64,7 @@ pub use space::{Space, SpaceReport, SpaceRun};
 pub use stored_space::StoredSpace;
 pub use through::{Attributes, Done, New, Operation, Through, Touched, Version};
 
-use crate::types::{Ino, Result};
+use crate::types::{Caller, Ino, Result};
 use holdfast_cache::Memory;
 use std::sync::Arc;
 
@@ -177,6 +177,43 @@ pub trait Store: Send + Sync + 'static {
     /// When they could not be made durable: then no later call succeeds for what was accepted
     /// before.
     fn commit(&self, upto: Option<Lsn>) -> Result<()>;
+
+    /// A caller opens an inode, with `writes` a regular file for writing. The core asks for reading
+    /// only if others may change the store. `true`: the opening ends with a
+    /// [`close_inode`](Self::close_inode). Until then the number means the same inode, whatever
+    /// happens to its names, and a file that is open for writing can be written, whatever happens
+    /// to its permissions. A store that the core alone changes needs none of it.
+    ///
+    /// # Errors
+    /// `ESTALE`: the inode has gone. For writing also `EACCES`, `EROFS`; `ENFILE` if too many are
+    /// open.
+    fn open_inode(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<bool> {
+        let _ = (caller, ino, writes);
+        Ok(false)
+    }
+
+    /// Ends one opening.
+    fn close_inode(&self, ino: Ino, writes: bool) {
+        let _ = (ino, writes);
+    }
+
+    /// A descriptor of a file that is [open](Self::open_inode) for writing is closed.
+    ///
+    /// # Errors
+    /// Those of work that the store deferred.
+    fn flush_inode(&self, ino: Ino) -> Result<()> {
+        let _ = ino;
+        Ok(())
+    }
+
+    /// Makes an inode durable; `data_only`: the data, and the metadata that reading it back needs.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit).
+    fn sync_inode(&self, ino: Ino, data_only: bool) -> Result<()> {
+        let _ = (ino, data_only);
+        self.commit(None)
+    }
 
     /// The ability to iterate over all inodes by number. Without it the attributes of all inodes
     /// are not available (`EOPNOTSUPP`), and inodes are loaded one by one.

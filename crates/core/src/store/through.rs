@@ -28,20 +28,6 @@ pub trait Through: Send + Sync + 'static {
     /// Those of the store. Nothing happened then, except that a write of which a part succeeded
     /// reports its length.
     fn perform(&self, caller: &Caller, operation: &Operation<'_>) -> Result<Done>;
-
-    /// A caller opens an inode, with `writes` a regular file for writing. Each opening ends with a
-    /// [`close`](Self::close). Meanwhile the number means the same inode, whatever happens to its
-    /// names. A file that is open for writing can be written, whatever happens to its permissions.
-    ///
-    /// The core opens for reading only if others may change the store.
-    ///
-    /// # Errors
-    /// `ESTALE`: the inode has gone. For writing also `EACCES`, `EROFS`; `ENFILE` if too many are
-    /// open.
-    fn open(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<()>;
-
-    /// Ends one opening.
-    fn close(&self, ino: Ino, writes: bool);
 }
 
 /// An operation of a store that is written through.
@@ -55,10 +41,10 @@ pub enum Operation<'a> {
         name: &'a [u8],
         /// The new inode.
         new: New<'a>,
-        /// Is it [opened](Through::open) as well, atomically? Then it is a regular file.
+        /// Is it [opened](super::Store::open_inode) as well, atomically? Then it is a regular file.
         open: bool,
     },
-    /// Creates a regular file without a name, and [opens](Through::open) it.
+    /// Creates a regular file without a name, and [opens](super::Store::open_inode) it.
     MakeUnnamed {
         /// A directory of the same file system, with the defaults for its new files.
         dir: Ino,
@@ -119,7 +105,7 @@ pub enum Operation<'a> {
         /// Its length.
         size: u64,
     },
-    /// Writes buffers to a regular file that is [open](Through::open), one after the other.
+    /// Writes buffers to a regular file that is [open](super::Store::open_inode), one after the other.
     Write {
         /// The file.
         ino: Ino,
@@ -129,7 +115,7 @@ pub enum Operation<'a> {
         bufs: &'a [IoSlice<'a>],
     },
     /// Allocates, frees, zeroes, removes or inserts a range of a regular file that is
-    /// [open](Through::open), like fallocate(2).
+    /// [open](super::Store::open_inode), like fallocate(2).
     Allocate {
         /// The file.
         ino: Ino,
@@ -141,7 +127,7 @@ pub enum Operation<'a> {
         len: u64,
     },
     /// Copies at most `len` bytes between regular files, of which the second is
-    /// [open](Through::open). If the store does not copy (`EOPNOTSUPP`, `EXDEV`), the core reads
+    /// [open](super::Store::open_inode). If the store does not copy (`EOPNOTSUPP`, `EXDEV`), the core reads
     /// and writes.
     Copy {
         /// File and first byte.
@@ -172,19 +158,6 @@ pub enum Operation<'a> {
         ino: Ino,
         /// Full name with its namespace.
         name: &'a [u8],
-    },
-    /// Makes an inode durable.
-    Sync {
-        /// The inode.
-        ino: Ino,
-        /// Only the data, and the metadata that reading it back needs?
-        data_only: bool,
-    },
-    /// A descriptor of a file that is [open](Through::open) is closed: the store reports errors of
-    /// deferred work now.
-    Flush {
-        /// The file.
-        ino: Ino,
     },
 }
 

@@ -6,10 +6,8 @@
 
 use holdfast_cache::PagesLock;
 
-use super::{Performed, ThroughStore};
+use super::Performed;
 use crate::inode::{Inode, Numbered as _};
-use crate::open::OpenFile;
-use crate::store::Operation;
 use crate::types::{Errno, Result};
 
 impl Performed<'_> {
@@ -37,31 +35,5 @@ impl Performed<'_> {
             done.start,
             usize::try_from(done.count).unwrap_or(usize::MAX),
         ))
-    }
-}
-
-impl ThroughStore<'_> {
-    /// Makes a file durable.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub(crate) fn sync(self, file: &OpenFile, data_only: bool) -> Result<()> {
-        let ino = file.node().ino();
-        let sync = Operation::Sync { ino, data_only };
-        self.core.alive()?;
-        self.store.perform(&super::itself(), &sync).map(drop)
-    }
-
-    /// A descriptor of an open file is closed.
-    ///
-    /// # Errors
-    /// Those of work that the store deferred.
-    pub(crate) fn flush(self, file: &OpenFile) -> Result<()> {
-        if !file.is_written_through() {
-            return Ok(());
-        }
-        let ino = file.node().ino();
-        let flush = Operation::Flush { ino };
-        self.store.perform(&super::itself(), &flush).map(drop)
     }
 }

@@ -86,7 +86,7 @@ impl Performed<'_> {
             Ok(_) if !open => core.node(entry.0),
             other => {
                 if open {
-                    self.through.store.close(entry.0, true);
+                    self.through.core.store.close_inode(entry.0, true);
                 }
                 Err(other.err().unwrap_or(Errno::ESTALE))
             }
@@ -102,7 +102,7 @@ impl Performed<'_> {
         let (ino, _) = self.done.entry.ok_or(Errno::EUCLEAN)?;
         let taken = self.take_in_entry();
         let taken = taken.and_then(|node| node.map_or_else(|| core.node(ino), Ok));
-        let node = taken.inspect_err(|_| self.through.store.close(ino, true))?;
+        let node = taken.inspect_err(|_| self.through.core.store.close_inode(ino, true))?;
         node.inode().write().linkable = linkable;
         Ok(node)
     }

@@ -1,7 +1,6 @@
 //! Operations over a store that is written through ([`Through`]): the store first, memory after it.
 //!
-//! A change is one operation over all stores: see [`crate::transaction`]. Opening, closing and
-//! syncing branch to the methods of the same names here.
+//! A change is one operation over all stores: see [`crate::transaction`].
 //!
 //! The store is asked for the operation. Then the returned records [apply](take_in) to the inodes
 //! in memory, cached names that are still [valid](names) change, and watchers are notified. So all
@@ -17,7 +16,6 @@
 mod content;
 mod make;
 mod names;
-mod open;
 mod take_in;
 
 pub(crate) use names::enter;
@@ -89,9 +87,7 @@ impl<'c> ThroughStore<'c> {
             self.core.store.commit(None)?;
         } else if self.core.waits_for(Scope::Names) {
             for ino in operation.directories().into_iter().flatten() {
-                let data_only = false;
-                let sync = Operation::Sync { ino, data_only };
-                self.store.perform(&itself(), &sync)?;
+                self.core.store.sync_inode(ino, false)?;
             }
         }
         let through = self;

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::Performer;
-use crate::host::{errno, reopen};
+use crate::host::{Host, errno, reopen};
 use crate::identity;
 use crate::sys;
 use holdfast_core::types::FileType;
@@ -107,34 +107,30 @@ impl Performer<'_> {
         (done.start, done.count) = (to.1, count);
         Ok(done)
     }
+}
 
-    pub(super) fn sync(self, ino: Ino, data_only: bool) -> Result<Done> {
-        let sync = |open: &OwnedFd| match data_only {
-            true => fdatasync(open).map_err(errno),
-            false => fsync(open).map_err(errno),
-        };
-        match self.host.held.writer(ino) {
-            Some(open) => sync(&open)?,
-            None => {
-                let (pinned, stat) = self.host.pin(ino)?;
-                // Other types have no content.
-                if matches!(
-                    identity::kind(&stat),
-                    FileType::Regular | FileType::Directory
-                ) {
-                    sync(&reopen(pinned.get(self.host), OFlags::RDONLY)?)?;
-                }
-            }
-        }
-        Ok(self.changed())
+/// As fsync(2) or fdatasync(2).
+pub(crate) fn sync(host: &Host, ino: Ino, data_only: bool) -> Result<()> {
+    let sync = |open: &OwnedFd| match data_only {
+        true => fdatasync(open).map_err(errno),
+        false => fsync(open).map_err(errno),
+    };
+    if let Some(open) = host.held.writer(ino) {
+        return sync(&open);
     }
+    let (pinned, stat) = host.pin(ino)?;
+    // Other types have no content.
+    match identity::kind(&stat) {
+        FileType::Regular | FileType::Directory => sync(&reopen(pinned.get(host), OFlags::RDONLY)?),
+        _ => Ok(()),
+    }
+}
 
-    /// As close(2) of a descriptor: a network file system writes its dirty pages then.
-    pub(super) fn flush(self, ino: Ino) -> Result<Done> {
-        if let Some(open) = self.host.held.writer(ino) {
-            sys::close(open.try_clone().map_err(Errno::from)?)?;
-        }
-        Ok(self.changed())
+/// As close(2) of a descriptor: a network file system writes its dirty pages then.
+pub(crate) fn flush(host: &Host, ino: Ino) -> Result<()> {
+    match host.held.writer(ino) {
+        Some(open) => sys::close(open.try_clone().map_err(Errno::from)?),
+        None => Ok(()),
     }
 }
 

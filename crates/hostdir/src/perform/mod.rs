@@ -5,7 +5,7 @@
 //! directories and links are never followed; files are reached by an `O_PATH` descriptor.
 
 mod attributes;
-mod content;
+pub(crate) mod content;
 mod make;
 mod names;
 mod open;
@@ -77,8 +77,6 @@ impl<'h> Performer<'h> {
                 ..
             } => self.set_xattr(ino, name, value, how),
             Operation::RemoveXattr { ino, name } => self.remove_xattr(ino, name),
-            Operation::Sync { ino, data_only } => self.sync(ino, data_only),
-            Operation::Flush { ino } => self.flush(ino),
         }
     }
 

@@ -162,9 +162,7 @@ impl Host {
             | Operation::Copy { to: (ino, _), .. }
             | Operation::SetXattr { ino, .. }
             | Operation::RemoveXattr { ino, .. } => self.caused_at(ino, INODES),
-            Operation::MakeUnnamed { .. } | Operation::Sync { .. } | Operation::Flush { .. } => {
-                Vec::new()
-            }
+            Operation::MakeUnnamed { .. } => Vec::new(),
         }
     }
 

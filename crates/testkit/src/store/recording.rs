@@ -94,11 +94,11 @@ impl Hook for Record {
         self.log().events.push(Recorded::Commit(upto));
     }
 
-    fn performed(&self, operation: &Operation<'_>) {
-        let event = match *operation {
-            Operation::Sync { ino, .. } => Recorded::Synced(ino),
-            _ => Recorded::Performed,
-        };
-        self.log().events.push(event);
+    fn performed(&self, _operation: &Operation<'_>) {
+        self.log().events.push(Recorded::Performed);
+    }
+
+    fn synced(&self, ino: Ino) {
+        self.log().events.push(Recorded::Synced(ino));
     }
 }

@@ -9,7 +9,7 @@ use holdfast_core::store::{
     Changes, Coherence, EntryRecord, Guarantees, InodeRecord, Lsn, NameRun, Rest, Shared,
     SpaceReport, SpaceRun, WholeDirectory, Writes,
 };
-use holdfast_types::{Errno, FileType, Ino, Result};
+use holdfast_types::{Caller, Errno, FileType, Ino, Result};
 use others::Meanwhile;
 use parking_lot::Mutex;
 pub use state::SharedState;
@@ -331,6 +331,36 @@ impl Store for SharedStore {
 
     fn space(&self) -> Result<SpaceReport> {
         Ok(SpaceReport::default())
+    }
+
+    fn open_inode(&self, _caller: &Caller, ino: Ino, writes: bool) -> Result<bool> {
+        if writes {
+            self.ask().file(ino)?.open += 1;
+        } else {
+            self.held.lock().inode(ino)?.open += 1;
+        }
+        Ok(true)
+    }
+
+    fn close_inode(&self, ino: Ino, writes: bool) {
+        // An inode that is held for reading costs no question, neither to begin nor to end.
+        let mut held = match writes {
+            true => self.ask(),
+            false => self.held.lock(),
+        };
+        if let Some(inode) = held.inodes.get_mut(&ino) {
+            inode.open = inode.open.saturating_sub(1);
+        }
+        let is_known = self.known.lock().contains(&ino);
+        held.tidy(ino, is_known);
+    }
+
+    fn flush_inode(&self, ino: Ino) -> Result<()> {
+        self.ask().inode(ino).map(drop)
+    }
+
+    fn sync_inode(&self, ino: Ino, _data_only: bool) -> Result<()> {
+        self.ask().inode(ino).map(drop)
     }
 
     fn shared(&self) -> Option<&dyn Shared> {

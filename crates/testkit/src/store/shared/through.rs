@@ -72,28 +72,6 @@ impl Through for SharedStore {
         };
         Ok(done)
     }
-
-    fn open(&self, _caller: &Caller, ino: Ino, writes: bool) -> Result<()> {
-        if writes {
-            self.ask().file(ino)?.open += 1;
-        } else {
-            self.held.lock().inode(ino)?.open += 1;
-        }
-        Ok(())
-    }
-
-    fn close(&self, ino: Ino, writes: bool) {
-        // An inode that is held for reading costs no question, neither to begin nor to end.
-        let mut held = match writes {
-            true => self.ask(),
-            false => self.held.lock(),
-        };
-        if let Some(inode) = held.inodes.get_mut(&ino) {
-            inode.open = inode.open.saturating_sub(1);
-        }
-        let is_known = self.known.lock().contains(&ino);
-        held.tidy(ino, is_known);
-    }
 }
 
 impl SharedState {
@@ -118,9 +96,7 @@ impl SharedState {
             | Operation::Write { ino, .. }
             | Operation::Allocate { ino, .. }
             | Operation::SetXattr { ino, .. }
-            | Operation::RemoveXattr { ino, .. }
-            | Operation::Sync { ino, .. }
-            | Operation::Flush { ino } => [Some(ino), None, None, None],
+            | Operation::RemoveXattr { ino, .. } => [Some(ino), None, None, None],
         }
     }
 
@@ -221,9 +197,6 @@ impl SharedState {
                 inode.xattrs.remove(name).ok_or(Errno::ENODATA)?;
                 self.touched(ino);
                 Ok(Did::to([ino]))
-            }
-            Operation::Sync { ino, .. } | Operation::Flush { ino } => {
-                self.inode(ino).map(|_| Did::default())
             }
             _ => Err(Errno::EINVAL),
         }
