@@ -129,16 +129,12 @@ impl FileSystem {
             pinned: guarantees.pinned,
             frees: guarantees.frees,
             small: guarantees.small,
-            policy: Policy::of(&options),
+            policy: Policy::of(&options, guarantees.pinned),
             options: RwLock::new(options),
             failure: store.failure(),
             index: Index::new(),
             root: OnceBox::new(),
-            numbers: if guarantees.pinned {
-                Numbers::scattered_after(last)
-            } else {
-                Numbers::after(last)
-            },
+            numbers: Numbers::after(last),
             evictions: Evictions::new(),
             coherence: Coherence::of(&*store),
             readahead: Readahead::default(),
@@ -290,17 +286,15 @@ impl Core {
         let root = Object::new(fs, FileType::Directory, &meta, extension, ContentState::All);
         let root = Prepared::new(root);
         let root = self.publish(Ino::ROOT, root, Check::Nothing, &mut reservation)?;
-        if !self.pinned {
-            let record = root.inode().record(&root.inode().meta());
-            self.apply(
-                self.log_order([]),
-                &mut reservation,
-                &[Change::Create {
-                    inode: record,
-                    target: None,
-                }],
-            )?;
-        }
+        let record = root.inode().record(&root.inode().meta());
+        self.apply(
+            self.log_order([]),
+            &mut reservation,
+            &[Change::Create {
+                inode: record,
+                target: None,
+            }],
+        )?;
         Ok(root)
     }
 
@@ -322,7 +316,7 @@ impl Core {
         if let Some(inode) = self.index.get(ino.0) {
             let node = Node::new(inode);
             node.inode().touch(&self.reclaim.epochs);
-            if !self.pinned && node.inode().is_new() {
+            if node.inode().is_new() {
                 return Err(Errno::ESTALE);
             }
             if node.inode().is_marked_freeing() {
@@ -330,11 +324,8 @@ impl Core {
             }
             return Ok(Some(node));
         }
-        if self.pinned {
-            // Or it was evicted by a concurrent revocation.
-            self.alive()?;
-            return Err(Errno::ESTALE);
-        }
+        // Or it was evicted by a concurrent revocation.
+        self.alive()?;
         Ok(None)
     }
 

@@ -3,7 +3,7 @@
 //! Threads take numbers in runs, so that creators share no cache line, and files that one thread
 //! creates in sequence have neighbouring numbers.
 //!
-//! A store keeps inodes in the order of their numbers. Over a store, a directory takes *chunks* of
+//! A store keeps inodes in the order of their numbers. A directory takes *chunks* of
 //! numbers for its new files, each larger than the one before. So a walk over a directory meets
 //! neighbours, whatever was created elsewhere meanwhile. The rest of a chunk is never assigned if
 //! the directory is evicted.
@@ -16,9 +16,6 @@ use crate::types::Ino;
 /// Numbers that a thread takes at once. Runs begin at multiples of it, so that runs share no cache
 /// line of an index.
 const RUN: u64 = 64;
-/// The same if no chunks are taken. An index node of the second level spans this many numbers, so
-/// threads share no leaf, and the inodes of one thread lie together.
-const LONG_RUN: u64 = 64 * RUN;
 
 /// Numbers of a directory's first chunk. First chunks of several directories come from one run of a
 /// core, so that small directories created in sequence are neighbours.
@@ -42,31 +39,19 @@ pub(crate) struct Chunk {
 pub(crate) struct Numbers {
     /// The first number to be assigned.
     first: u64,
-    /// The length of a run, a power of two.
-    run: u64,
     /// The first number of the next run.
     next: Padded<AtomicU64>,
-    /// The next number of each core's run; a multiple of `run` once the run is used up.
+    /// The next number of each core's run; a multiple of [`RUN`] once the run is used up.
     runs: PerCore<AtomicU64>,
 }
 
 impl Numbers {
     /// Numbers greater than `last` and than the root's.
     pub(crate) fn after(last: Ino) -> Self {
-        Self::in_runs(last, RUN)
-    }
-
-    /// The same for callers that take no chunks.
-    pub(crate) fn scattered_after(last: Ino) -> Self {
-        Self::in_runs(last, LONG_RUN)
-    }
-
-    fn in_runs(last: Ino, run: u64) -> Self {
         let first = last.0.max(Ino::ROOT.0).saturating_add(1);
-        let first = first.next_multiple_of(run);
+        let first = first.next_multiple_of(RUN);
         Self {
             first,
-            run,
             next: Padded(AtomicU64::new(first)),
             runs: PerCore::default(),
         }
@@ -77,17 +62,16 @@ impl Numbers {
         Ino(self.take_from_run(1))
     }
 
-    /// Takes `len` numbers from the core's run, at a multiple of `len`; `run` is a multiple of it.
+    /// Takes `len` numbers from the core's run, at a multiple of `len`; `RUN` is a multiple of it.
     fn take_from_run(&self, len: u64) -> u64 {
         let run = self.runs.mine();
         // Relaxed: the numbers have only to be unique.
         let mut next = run.load(Relaxed);
         loop {
             let mut start = next.next_multiple_of(len);
-            // `run` is a power of two, as a division would be slow here.
-            let is_used_up = start & (self.run - 1) == 0;
+            let is_used_up = start.is_multiple_of(RUN);
             if is_used_up {
-                start = self.next.fetch_add(self.run, Relaxed);
+                start = self.next.fetch_add(RUN, Relaxed);
             }
             match run.compare_exchange(next, start + len, Relaxed, Relaxed) {
                 Ok(_) => return start,
@@ -177,7 +161,8 @@ mod tests {
 
     #[test]
     fn threads_never_get_the_same_number() {
-        for numbers in [Numbers::after(Ino(41)), Numbers::scattered_after(Ino(41))] {
+        {
+            let numbers = Numbers::after(Ino(41));
             let assigned: Vec<Vec<Ino>> = std::thread::scope(|scope| {
                 // More threads than slots: some have no exclusive slot.
                 let threads: Vec<_> = (0..40)

@@ -28,14 +28,17 @@ pub(crate) struct Policy {
     bits: AtomicU32,
     link_max: AtomicU32,
     whole_directory: AtomicU32,
+    /// Nothing can be loaded: no directory is partial, and nothing is read ahead.
+    pinned: bool,
 }
 
 impl Policy {
-    pub(crate) fn of(options: &Options) -> Self {
+    pub(crate) fn of(options: &Options, pinned: bool) -> Self {
         let policy = Self {
             bits: AtomicU32::new(0),
             link_max: AtomicU32::new(0),
             whole_directory: AtomicU32::new(0),
+            pinned,
         };
         policy.set(options);
         policy
@@ -50,13 +53,17 @@ impl Policy {
             | bit(options.noexec, NOEXEC)
             | bit(options.nodiratime, NODIRATIME)
             | bit(options.lazytime, LAZYTIME)
-            | bit(options.statahead, STATAHEAD)
+            | bit(options.statahead && !self.pinned, STATAHEAD)
             | bit(options.atime == AtimePolicy::Strict, ATIME_STRICT)
             | bit(options.atime == AtimePolicy::None, ATIME_NONE);
         let beside = |old: u32| Some(old & (REVOKED | WATCHED | DATED) | bits);
         let _ = self.bits.fetch_update(Relaxed, Relaxed, beside);
         self.link_max.store(options.link_max, Relaxed);
-        self.whole_directory.store(options.whole_directory, Relaxed);
+        let whole_directory = match self.pinned {
+            true => u32::MAX,
+            false => options.whole_directory,
+        };
+        self.whole_directory.store(whole_directory, Relaxed);
     }
 
     fn has(&self, bit: u32) -> bool {

@@ -132,7 +132,7 @@ impl FileSystem {
         let listing: Listing<'a> = dir.into();
         let dir = listing.dir;
         let listed = self.list(listing, after, &mut |run| {
-            let mut is_brought = core.pinned;
+            let mut is_brought = false;
             run.iter().enumerate().all(|(at, mut entry)| {
                 if !wants(&entry) {
                     return sink(entry, None);
@@ -196,7 +196,7 @@ impl FileSystem {
         {
             let guard = epoch::pin();
             let live = self.core.live(ino, &guard);
-            if let Some(inode) = live.filter(|inode| core.pinned || inode.has_known_space()) {
+            if let Some(inode) = live.filter(|inode| inode.has_known_space()) {
                 return Ok(inode.stat());
             }
         }
@@ -290,7 +290,7 @@ impl Core {
 
     /// A listing begins with this run: the next lookup of one of its first names predicts a scan.
     fn listing_begins(&self, dir: &Inode, run: &NameRun) {
-        if self.pinned || !self.policy.statahead() {
+        if !self.policy.statahead() {
             return;
         }
         let mut names = run.iter().filter(|entry| entry.cookie >= FIRST_COOKIE);

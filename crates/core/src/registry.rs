@@ -44,7 +44,7 @@ impl Slot {
             core: RwLock::default(),
             watched: AtomicBool::new(false),
             open_files: ShardedCounter::new(),
-            owners: Numbers::scattered_after(Ino(0)),
+            owners: Numbers::after(Ino(0)),
         }
     }
 

@@ -79,7 +79,7 @@ impl<'c> Transaction<'c> {
     /// `EIO`: the device failed, and the store accepts no changes any more.
     pub(crate) fn commit<const N: usize>(
         mut self,
-        order: Option<LogOrderGuard<'_, N>>,
+        order: LogOrderGuard<'_, N>,
         batch: &[Change<'_>],
     ) -> Result<()> {
         let applied = self.core.behind.apply(self.reservation.held(), batch);
@@ -94,7 +94,7 @@ impl<'c> Transaction<'c> {
     /// The same.
     pub(crate) fn commit_written(
         mut self,
-        order: Option<LogOrderGuard<'_, 1>>,
+        order: LogOrderGuard<'_, 1>,
         batch: &[Change<'_>],
         page: &PageOf<'_>,
     ) -> Result<()> {
@@ -191,15 +191,13 @@ impl Core {
         FileSpace::new(self, inode, check)
     }
 
-    /// Returns the space of a name, a value or a target of this length to a memory store.
+    /// Returns the space of a name, a value or a target of this length.
     #[inline]
     pub(crate) fn release_kept(&self, len: usize) {
-        if self.pinned {
-            self.behind.release(Space {
-                bytes: kept_bytes(len),
-                ..Space::default()
-            });
-        }
+        self.behind.release(Space {
+            bytes: kept_bytes(len),
+            ..Space::default()
+        });
     }
 
     /// Submits one operation's changes to the store, with their reservation. Waits for their commit
@@ -210,14 +208,10 @@ impl Core {
     /// The store's; it accepts no changes after one.
     pub(crate) fn apply<const N: usize>(
         &self,
-        order: Option<LogOrderGuard<'_, N>>,
+        order: LogOrderGuard<'_, N>,
         reservation: &mut Reservation<'_>,
         batch: &[Change<'_>],
     ) -> Result<()> {
-        if self.pinned {
-            reservation.keep();
-            return Ok(());
-        }
         let applied = self.behind.apply(reservation.held(), batch);
         drop(order);
         self.commit_if_sync(applied, Scope::of(batch))
@@ -225,13 +219,13 @@ impl Core {
 
     /// Takes the log-order locks of these inodes. They are held from before a related state (a
     /// size, a link count) changes in memory until the attributes are handed over: see
-    /// [`log_order`]. `None` with a store that pins everything, which gets no changes.
+    /// [`log_order`].
     #[inline]
     pub(crate) fn log_order<'t, const N: usize>(
         &self,
         whose: [&'t Inode; N],
-    ) -> Option<LogOrderGuard<'t, N>> {
-        (!self.pinned).then(|| log_order::take(whose))
+    ) -> LogOrderGuard<'t, N> {
+        log_order::take(whose)
     }
 
     /// Submits the attributes of an inode, unless another thread holds its log-order lock: then

@@ -99,9 +99,6 @@ impl Core {
             }
             meta.atime = now;
         }
-        if self.pinned {
-            return;
-        }
         // A reader waits neither for a writer nor for space: its access time goes to the store with
         // the next change or with `sync`. A failed `apply` has stopped the writers; reads go on.
         let handed_over = || {

@@ -102,19 +102,15 @@ impl Core {
     }
 
     fn free(&self, freeing: Freeing<Object>) {
+        if freeing.is_main() {
+            self.reclaim.main.add(-1);
+        }
+        let ino = freeing.ino();
+        let mut evictions = self.evictions.lock(ino);
         // Last: a concurrent lookup of the number waits for this, and then finds the final state.
-        if self.pinned {
-            self.index.free(freeing);
-        } else {
-            if freeing.is_main() {
-                self.reclaim.main.add(-1);
-            }
-            let ino = freeing.ino();
-            let mut evictions = self.evictions.lock(ino);
-            evictions.free(&self.index, freeing);
-            if self.coherence.is_some() {
-                self.let_go(ino, evictions.is_used(ino));
-            }
+        evictions.free(&self.index, freeing);
+        if self.coherence.is_some() {
+            self.let_go(ino, evictions.is_used(ino));
         }
     }
 
@@ -139,7 +135,7 @@ impl Core {
     /// Pages of a file's content that only the store knows of, if the space counters need them.
     fn stored_alone(&self, orphan: &Inode) -> u64 {
         let is_file = orphan.kind() == FileType::Regular;
-        if self.pinned || self.frees || !is_file || orphan.is_mapped() {
+        if self.frees || !is_file || orphan.is_mapped() {
             return 0;
         }
         if let Some(pages) = orphan.known_unmapped_pages() {
@@ -169,30 +165,47 @@ impl Core {
         self.release_inode(orphan);
     }
 
-    /// Releases what a linked inode holds in memory: the store has it, or (a revoked file system in
-    /// memory) it can never be reached again.
+    /// Releases what a linked inode holds in memory: the store has it, or (a revoked file system) it
+    /// can never be reached again.
     fn unload(&self, inode: &Freeing<Object>) {
+        if self.pinned {
+            self.release_unreachable(inode);
+        }
         self.forget_names(inode);
         // An access time may have moved since the last sync. The write is tried once: a failed
         // store has stopped its writers.
         let _ = self.write_time(inode);
-        if self.pinned {
-            self.detach(inode);
-        }
         if let Ok(pages) = inode.regular()
             && !pages.is_empty()
         {
-            let mut pages = pages.lock();
-            if self.pinned {
-                let space = self.space_of(inode, Check::Nothing);
-                pages.clear(space.account());
-            } else {
-                // The bytes keep their space in the store.
-                pages.clear(self.loaded());
-            }
+            // The bytes keep their space in the store.
+            pages.lock().clear(self.loaded());
         }
-        if self.pinned {
-            self.release_inode(inode);
+    }
+
+    /// Releases the space of a linked inode that no store has: its file system was revoked.
+    fn release_unreachable(&self, inode: &Inode) {
+        self.detach(inode);
+        if let Ok(pages) = inode.regular() {
+            pages
+                .lock()
+                .clear(self.space_of(inode, Check::Nothing).account());
+        }
+        self.release_names(inode);
+        self.release_inode(inode);
+    }
+
+    /// Releases the space of a directory's names.
+    pub(crate) fn release_names(&self, inode: &Inode) {
+        if let Ok(body) = inode.directory() {
+            let _names = body.names.write();
+            let guard = holdfast_sync::epoch::pin();
+            let names = body.names.after(0, &guard);
+            let bytes = names.map(|(name, _)| kept_bytes(name.len()));
+            self.behind.release(Space {
+                bytes: bytes.sum(),
+                ..Space::default()
+            });
         }
     }
 
@@ -201,7 +214,7 @@ impl Core {
         self.behind.release(Space {
             pages: 0,
             inodes: 1,
-            bytes: if self.pinned { kept_values(inode) } else { 0 },
+            bytes: kept_values(inode),
         });
     }
 
@@ -209,19 +222,10 @@ impl Core {
     pub(crate) fn forget_names(&self, inode: &Inode) {
         if let Ok(body) = inode.directory() {
             let mut names = body.names.write();
-            if self.pinned {
-                let guard = holdfast_sync::epoch::pin();
-                let names = body.names.after(0, &guard);
-                let bytes = names.map(|(name, _)| kept_bytes(name.len()));
-                self.behind.release(Space {
-                    bytes: bytes.sum(),
-                    ..Space::default()
-                });
-            }
             self.names.add(-i64::from(body.names.cached()));
             // After a revocation nothing is loaded again, though the directory may still be
             // referenced.
-            names.forget(!self.pinned && !self.policy.revoked());
+            names.forget(!self.policy.revoked());
             self.names.add(names.recount());
         }
     }
@@ -233,12 +237,8 @@ impl Core {
     }
 
     /// Marks an unreferenced inode as freeing. References by number do not prevent that if it is
-    /// linked: a load restores them. An unlinked inode could not be loaded, and stays for them. A
-    /// store that pins everything loads no inode.
+    /// linked: a load restores them. An unlinked inode could not be loaded, and stays for them.
     fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
-        if self.pinned {
-            return self.index.begin_evict(inode);
-        }
         let freeing = self.index.begin_evict_though_held(inode)?;
         match freeing.nlink() {
             0 => freeing.unless_held(),
@@ -248,10 +248,7 @@ impl Core {
 
     /// Frees the orphans that the store would otherwise keep, before the file system is dropped.
     pub(crate) fn free_unreachable(&self) {
-        // A store in memory is dropped with the inodes.
-        if !self.pinned {
-            self.free_orphans();
-        }
+        self.free_orphans();
     }
 
     /// Frees all orphans: none can be reached any more, though open files or nodes may still refer

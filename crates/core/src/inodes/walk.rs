@@ -112,8 +112,7 @@ impl Core {
                 let guard = epoch::pin();
                 let take = |inode: &Inode| {
                     // An inode that the store was not given yet belongs to its creator.
-                    let may_be = (!walk.used_only || inode.may_be_used())
-                        && (self.pinned || !inode.is_new());
+                    let may_be = (!walk.used_only || inode.may_be_used()) && !inode.is_new();
                     let take = if may_be { wanted(inode) } else { Take::No };
                     if take != Take::No {
                         batch.extend(Node::acquire_in_passing(inode));

@@ -253,9 +253,6 @@ impl Core {
     /// each hole as a change.
     fn few_holes(&self, pages: &PagesLock<'_>, offset: u64, len: u64) -> (u64, u64) {
         let (mut taken, mut holes) = (0, 0);
-        if self.pinned {
-            return (len, holes);
-        }
         for piece in pages.pieces(offset, offset + len) {
             holes += u64::from(matches!(piece, Piece::Zero(_)));
             if holes > HOLES_MAX {
@@ -268,10 +265,7 @@ impl Core {
 
     /// The length of a copy that is done in one step, with all of its pages in memory.
     fn at_once(&self, len: u64) -> u64 {
-        match self.pinned {
-            true => len,
-            false => len.min(PART),
-        }
+        len.min(PART)
     }
 
     /// Commits bytes that were copied to a file with locked pages.
@@ -294,9 +288,6 @@ impl Core {
             target.record(&meta)
         };
         pages.has_size(target.size());
-        if self.pinned {
-            return Ok(());
-        }
         let ino = target.ino();
         let mut batch = vec![Change::Attributes { inode: record }];
         let mut at = offset;

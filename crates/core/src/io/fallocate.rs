@@ -140,7 +140,7 @@ impl Core {
             let mut meta = inode.write();
             meta.size = new_size;
             meta.modified(inode.time_of_change());
-            if !self.pinned && request.takes_space() && request.end() > new_size {
+            if request.takes_space() && request.end() > new_size {
                 // Space behind the end is rare. The mark makes a later load ask the store for it.
                 meta.extra_attrs();
             }
@@ -154,7 +154,7 @@ impl Core {
     /// Splits a request into steps: each extent that the store allocates is a record of its
     /// journal.
     fn parts(&self, request: Request) -> impl Iterator<Item = Request> {
-        let most = match request.takes_space() && !self.pinned {
+        let most = match request.takes_space() {
             true => PART,
             false => u64::MAX,
         };
@@ -175,7 +175,7 @@ impl Core {
 
     /// Refuses a request of several parts without room, before the first of them.
     fn has_room_for(&self, request: Request, held: &PagesLock<'_>) -> Result<()> {
-        if self.pinned || !request.takes_space() || request.len <= PART {
+        if !request.takes_space() || request.len <= PART {
             return Ok(());
         }
         if held.have_space(&request.pages()) {

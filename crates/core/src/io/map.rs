@@ -169,7 +169,7 @@ impl Core {
     /// Those of the store; attributes then derive the block count from the size.
     #[inline]
     pub(crate) fn load_block_count(&self, inode: &Inode) -> Result<()> {
-        match self.pinned || inode.has_known_space() {
+        match inode.has_known_space() {
             true => Ok(()),
             // A host that does not allow reading a file still returns its attributes.
             false if self.coherence.is_some() => self.load_block_count_now(inode).or(Ok(())),

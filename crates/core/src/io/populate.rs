@@ -118,7 +118,7 @@ impl Core {
     /// The map of a file, if it is missing.
     #[inline]
     pub(super) fn map_missing(&self, inode: &Inode) -> Option<Needed> {
-        (!self.pinned && !inode.is_mapped()).then(|| Needed::pages(0..0))
+        (!inode.is_mapped()).then(|| Needed::pages(0..0))
     }
 
     /// The map, or the absent pages of this range.
@@ -129,7 +129,7 @@ impl Core {
         pages: &PagesLock<'_>,
         bytes: Range<u64>,
     ) -> Option<Needed> {
-        if self.pinned || inode.is_complete() {
+        if inode.is_complete() {
             return None;
         }
         let within = bytes.start / PAGE..bytes.end.div_ceil(PAGE);
@@ -166,7 +166,7 @@ impl Core {
         offset: u64,
         lens: impl Iterator<Item = usize>,
     ) -> Option<Needed> {
-        if self.pinned || inode.is_complete() {
+        if inode.is_complete() {
             return None;
         }
         if !inode.is_mapped() {
@@ -195,7 +195,7 @@ impl Core {
         pages: &PagesLock<'_>,
         bytes: Range<u64>,
     ) -> bool {
-        if self.pinned || !inode.is_mapped() || inode.is_complete() {
+        if !inode.is_mapped() || inode.is_complete() {
             return false;
         }
         let page = bytes.start / PAGE;

@@ -60,7 +60,7 @@ impl FileSystem {
         }
         let (inode, pages) = core.readable_at(file, offset, asked)?;
         core.refresh(inode)?;
-        let (size, whole) = (|| inode.size(), || core.pinned || inode.is_complete());
+        let (size, whole) = (|| inode.size(), || inode.is_complete());
         let unlocked = pages.read_vectored_under(&epoch::pin(), offset, bufs, size, whole);
         let done = match unlocked {
             Ok(done) => {
@@ -89,7 +89,7 @@ impl Core {
             self.has_read(file, inode);
             return Ok(buf.len());
         }
-        let whole = || self.pinned || inode.is_complete();
+        let whole = || inode.is_complete();
         let done = match pages.read_with(offset, buf, || inode.size(), whole) {
             Ok(done) => {
                 self.use_pages(pages, offset, done);
@@ -104,7 +104,7 @@ impl Core {
     /// Marks the pages of this range as referenced.
     fn use_pages(&self, pages: &Pages, offset: u64, len: usize) {
         let epochs = &self.reclaim.epochs;
-        if !self.pinned && pages.touch(offset..offset + len as u64, epochs.epoch()) {
+        if pages.touch(offset..offset + len as u64, epochs.epoch()) {
             epochs.look_at_the_clock();
         }
     }
@@ -139,7 +139,7 @@ impl Core {
         let (inode, pages) = self.readable_at(file, offset, buf.len())?;
         self.refresh(inode)?;
         let wanted = || !inode.is_mapped() && inode.size() <= WHOLE;
-        if self.pinned || !wanted() {
+        if !wanted() {
             return Ok(None);
         }
         let read = || {

@@ -18,7 +18,7 @@ impl FileSystem {
         let inode = file.node().inode();
         let pages = inode.regular().map_err(|_| Errno::EINVAL)?;
         self.core.refresh(inode)?;
-        let (size, whole) = (|| inode.size(), || self.core.pinned || inode.is_complete());
+        let (size, whole) = (|| inode.size(), || inode.is_complete());
         let found = match whence {
             Whence::Data => pages.seek_data(offset, size, whole),
             Whence::Hole => pages.seek_hole(offset, size, whole),

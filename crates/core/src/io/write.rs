@@ -218,7 +218,7 @@ impl Core {
             if start >= SIZE_MAX {
                 return Err(Errno::EFBIG);
             }
-            if self.pinned || inode.is_complete() {
+            if inode.is_complete() {
                 past = false;
                 return Ok(None);
             }
@@ -247,7 +247,7 @@ impl Core {
             // Several buffers are one write.
             pages.begin();
         }
-        if !self.pinned && start.saturating_add(total(bufs) as u64) > WHOLE {
+        if start.saturating_add(total(bufs) as u64) > WHOLE {
             pages.set_arrival(self.reclaim.epochs.epoch(), Arrival::Used);
         }
         let mut done = 0;
@@ -272,7 +272,7 @@ impl Core {
 /// Commits written bytes: their offset, and their number.
 fn commit_written(
     transaction: Transaction<'_>,
-    order: Option<LogOrderGuard<'_, 1>>,
+    order: LogOrderGuard<'_, 1>,
     inode: &Inode,
     pages: &PagesLock<'_>,
     bufs: &[IoSlice<'_>],

@@ -45,6 +45,9 @@ impl FileSystem {
         core.drop_in_shards(|range| core.evict_unused(range));
         if let Some(root) = core.root.get() {
             // It stays as long as the file system, but its names are not used any more.
+            if core.pinned {
+                core.release_names(root.inode());
+            }
             core.forget_names(root.inode());
         }
         core.index.trim();

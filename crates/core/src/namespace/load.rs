@@ -133,9 +133,7 @@ impl Core {
     /// # Errors
     /// The store's.
     pub(crate) fn is_empty(&self, dir: &Inode, names: &mut Names<'_>) -> Result<bool> {
-        if !self.pinned {
-            self.load_locked(dir, names)?;
-        }
+        self.load_locked(dir, names)?;
         if names.place() != Residency::Partial {
             return Ok(names.is_empty());
         }

@@ -79,7 +79,6 @@ impl Core {
         loop {
             let found = self.node_named(dir, body, name, entry);
             if let Ok(node) = &found
-                && !self.pinned
                 && node.inode().meta().home.1 == 0
             {
                 // The inode was loaded by number, without its name.

@@ -42,9 +42,7 @@ impl Core {
         name: &[u8],
     ) -> Result<Names<'n>> {
         let mut names = body.names.write();
-        if !self.pinned {
-            self.hold_name(dir, &mut names, name)?;
-        }
+        self.hold_name(dir, &mut names, name)?;
         Ok(names)
     }
 
@@ -56,9 +54,7 @@ impl Core {
         [one, other]: [&[u8]; 2],
     ) -> Result<Names<'n>> {
         let mut names = self.lock_name(dir, body, one)?;
-        if !self.pinned {
-            self.hold_name(dir, &mut names, other)?;
-        }
+        self.hold_name(dir, &mut names, other)?;
         Ok(names)
     }
 

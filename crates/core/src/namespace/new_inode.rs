@@ -67,7 +67,7 @@ impl Core {
     /// directories created by different threads are not neighbours in the store.
     #[inline]
     pub(super) fn number(&self, names: &mut Names<'_>, kind: FileType) -> Ino {
-        if self.pinned || kind.is_dir() {
+        if kind.is_dir() {
             self.numbers.assign()
         } else {
             names.next_number(&self.numbers)
@@ -217,14 +217,15 @@ impl Core {
         let beside = extension.as_ref().map_or(0, |extension| extension.memory());
         let fs = self.registration.number();
         let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, ContentState::All));
+        self.reclaim.extension_sizes.came(1, beside);
         if !self.pinned {
-            self.reclaim.extension_sizes.came(1, beside);
+            // Quotas count an inode from its publication on, and only stores that pin have quotas.
             object.mark_new();
-            object.mark_loaded(&self.reclaim.epochs, false);
-            if kind == FileType::Regular {
-                // Content that is written later counts as loaded now.
-                object.mark_content_loaded(&self.reclaim.epochs, false);
-            }
+        }
+        object.mark_loaded(&self.reclaim.epochs, false);
+        if kind == FileType::Regular {
+            // Content that is written later counts as loaded now.
+            object.mark_content_loaded(&self.reclaim.epochs, false);
         }
         Ok(object)
     }
@@ -236,7 +237,7 @@ impl Core {
         dir: &Inode,
         node: &Node,
         target: Option<&[u8]>,
-        named: Option<(&[u8], u64, Option<LogOrderGuard<'_, 1>>)>,
+        named: Option<(&[u8], u64, LogOrderGuard<'_, 1>)>,
     ) -> Result<()> {
         let inode = node.inode();
         let (ino, kind) = (inode.ino(), inode.kind());
@@ -265,9 +266,12 @@ impl Core {
             batch.push(Change::Attributes {
                 inode: dir.record(&dir.meta()),
             });
-            in_order = order;
+            in_order = Some(order);
         }
-        transaction.commit(in_order, &batch)?;
+        match in_order {
+            Some(order) => transaction.commit(order, &batch)?,
+            None => transaction.commit(self.log_order([]), &batch)?,
+        }
         inode.clear_new();
         Ok(())
     }

@@ -226,7 +226,7 @@ impl Core {
         &self,
         Removal { dir, name, .. }: &Removal<'_>,
         transaction: Transaction<'_>,
-        order: Option<LogOrderGuard<'_, 2>>,
+        order: LogOrderGuard<'_, 2>,
         cookie: u64,
         victim: &Victim,
         now: Time,

@@ -194,7 +194,7 @@ impl Core {
 
     fn commit_move(
         &self,
-        log_order: Option<LogOrderGuard<'_, 4>>,
+        log_order: LogOrderGuard<'_, 4>,
         transaction: Transaction<'_>,
         rename: &Rename<'_>,
         (from_cookie, to_cookie): (u64, u64),

@@ -45,7 +45,7 @@ impl Core {
     pub(crate) fn live<'g>(&'g self, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
         self.index
             .peek(ino.0, guard)
-            .filter(|inode| inode.is_live() && (self.pinned || !inode.is_new()))
+            .filter(|inode| inode.is_live() && !inode.is_new())
     }
 
     /// Walks from `base`. `follow`: a symbolic link as the last component has to be followed.
@@ -119,7 +119,7 @@ impl FileSystem {
         {
             let guard = epoch::pin();
             match self.core.rcu_walk(who, base.inode(), path, follow, &guard) {
-                RcuWalk::Found(inode) if self.core.pinned || inode.has_known_space() => {
+                RcuWalk::Found(inode) if inode.has_known_space() => {
                     inode.note_look();
                     return Ok(inode.stat());
                 }

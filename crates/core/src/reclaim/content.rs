@@ -125,19 +125,13 @@ impl Core {
     /// are added.
     #[inline]
     pub(crate) fn cached(&self) -> i64 {
-        match self.pinned {
-            true => 0,
-            false => self.cache.own_bytes(),
-        }
+        self.cache.own_bytes()
     }
 
     /// Frees memory, if this thread has added pages since [`cached`](Self::cached) and there are
     /// too many. The caller holds no lock.
     #[inline]
     pub(crate) fn shrink_content_since(&self, before: i64) {
-        if self.pinned {
-            return;
-        }
         let step = (self.reclaim.limit() / 64).min(STEP_MAX);
         let came = passed(before, self.cache.own_bytes(), step);
         if came > 0 {
@@ -281,7 +275,7 @@ impl Core {
 
     /// Forgets the pages of all files that this walk visits.
     pub(crate) fn forget_all(&self, mut walk: InodeWalk) {
-        if self.pinned || self.failure.is_latched() {
+        if self.failure.is_latched() {
             return;
         }
         let has_pages =

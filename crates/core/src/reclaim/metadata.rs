@@ -154,19 +154,13 @@ impl Core {
     /// or names are added.
     #[inline]
     pub(crate) fn added_so_far(&self) -> i64 {
-        match self.pinned {
-            true => 0,
-            false => self.names.own().wrapping_add(self.index.own_len()),
-        }
+        self.names.own().wrapping_add(self.index.own_len())
     }
 
     /// Evicts unused inodes, if this thread has added inodes or names since
     /// [`added_so_far`](Self::added_so_far) and there are too many. The caller holds no lock.
     #[inline]
     pub(crate) fn shrink_inodes_since(&self, before: i64) {
-        if self.pinned {
-            return;
-        }
         let step = (self.reclaim.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
         let came = passed(before, self.added_so_far(), step);
         if came > 0 {
