@@ -1,12 +1,10 @@
 //! Eviction: orphans are freed with their last reference, other inodes when memory is needed.
 
-use std::cell::Cell;
-
 use holdfast_sync::{Freeing, Ref};
 
-use super::{InodeWalk, Take, Visit};
+use super::{InodeWalk, Take, Victims, Visit, victims};
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, Object, Part, Scanned, Set, kept_values};
+use crate::inode::{Inode, Numbered as _, Object, kept_values};
 use crate::locks::InodeLocks;
 use crate::node::Node;
 use crate::quota::Check;
@@ -29,9 +27,6 @@ impl FreeingOrphan {
         &self.freeing
     }
 }
-
-/// Inodes that an evicting walk takes at once.
-const BATCH: usize = 64;
 
 /// What [`FileSystem::drop_caches`](crate::FileSystem::drop_caches) evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -231,14 +226,14 @@ impl Core {
     }
 
     /// May the inode be evicted? File locks keep it, unless the file system was revoked.
-    fn is_evictable(&self, inode: &Inode) -> bool {
+    pub(super) fn is_evictable(&self, inode: &Inode) -> bool {
         inode.ino() != Ino::ROOT
             && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
     }
 
     /// Marks an unreferenced inode as freeing. References by number do not prevent that if it is
     /// linked: a load restores them. An unlinked inode could not be loaded, and stays for them.
-    fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
+    pub(super) fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
         let freeing = self.index.begin_evict_though_held(inode)?;
         match freeing.nlink() {
             0 => freeing.unless_held(),
@@ -274,74 +269,22 @@ impl Core {
 
     /// Evicts all unreferenced inodes in this range, except the root.
     pub(crate) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
-        let mut dropped = Dropped::default();
-        self.evict_while(range, &mut dropped, || true, |_| true, |_| true);
-        dropped
+        self.evict(Victims::All, range, u64::MAX).1
     }
 
-    /// Scans `most` inodes from this number on. Evicts those of a set that are unreferenced, were
-    /// not used since the last scan, and lose no information. Returns where to continue, unless at
-    /// the end, and how many were evicted.
-    pub(crate) fn evict_some(&self, from: u64, most: u64, set: Set) -> (Option<u64>, u64) {
-        let mut dropped = Dropped::default();
-        let most_there = self.reclaim.inodes_max();
-        let seen = Cell::new(0);
-        let is_idle = |inode: &Inode| {
-            let looked = inode.scan(Part::Inode, set, &self.reclaim.epochs);
-            if looked == Scanned::Promoted {
-                self.reclaim.main.add(1);
-                self.reclaim.promoted.add(1);
-            }
-            looked == Scanned::Idle
-        };
-        let may_go = |inode: &Inode| {
-            let goes = !inode.has_space_of_its_own();
-            if goes && set == Set::Probation {
-                self.reclaim.ghosts.note(inode.key(), 1, most_there);
-            }
-            goes
-        };
-        let is_more = || {
-            seen.set(seen.get() + 1);
-            seen.get() < most
-        };
-        let next = self.evict_while((from, u64::MAX), &mut dropped, is_more, is_idle, may_go);
-        (next, dropped.inodes)
-    }
-
-    /// Evicts inodes in this range; returns where it stopped. `is_idle` is called for each inode,
-    /// `may_go` for each unreferenced idle one, and `is_more` decides after each inode whether to
-    /// continue.
-    fn evict_while(
+    /// Scans at most `most` inodes in this range, and evicts the victims among them. Returns where
+    /// to continue, unless at the end.
+    pub(crate) fn evict(
         &self,
+        victims: Victims,
         range: (u64, u64),
-        dropped: &mut Dropped,
-        is_more: impl Fn() -> bool,
-        is_idle: impl Fn(&Inode) -> bool,
-        may_go: impl Fn(&Inode) -> bool,
-    ) -> Option<u64> {
-        let mut batch = Vec::with_capacity(BATCH);
-        let (mut next, mut goes_on) = (Some(range.0), true);
-        while let Some(from) = next.filter(|_| goes_on) {
-            {
-                // The unchecked iterator: a reference would prevent the eviction.
-                let guard = holdfast_sync::epoch::pin();
-                let (index, end) = (&self.index, range.1);
-                next = index.scan(from, end, &guard, |inode| {
-                    if self.is_evictable(inode) && is_idle(inode) {
-                        // Rechecked in the freeing state, in which no file lock can be taken. Not
-                        // for an unlinked inode: a concurrent last FORGET relies on this thread to
-                        // free it.
-                        let goes = |it: &Freeing<Object>| {
-                            it.nlink() == 0 || self.is_evictable(it) && may_go(it)
-                        };
-                        let freeing = self.begin_evict(inode);
-                        batch.extend(freeing.filter(goes));
-                    }
-                    goes_on = is_more();
-                    goes_on && batch.len() < BATCH
-                });
-            }
+        mut most: u64,
+    ) -> (Option<u64>, Dropped) {
+        let mut dropped = Dropped::default();
+        let mut batch = Vec::with_capacity(victims::BATCH);
+        let mut next = Some(range.0);
+        while let Some(from) = next.filter(|_| most > 0) {
+            next = victims.take(self, (from, range.1), &mut most, &mut batch);
             for freeing in batch.drain(..) {
                 dropped.inodes += 1;
                 if let Ok(body) = freeing.directory() {
@@ -350,7 +293,7 @@ impl Core {
                 self.end(freeing);
             }
         }
-        next
+        (next, dropped)
     }
 
     /// Submits the access times that `lazytime` kept back.

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::{INODE_BYTES, NAME_BYTES, passed};
 use crate::file_system::Core;
 use crate::inode::Set;
-use crate::inodes::InodeWalk;
+use crate::inodes::{InodeWalk, Victims};
 
 /// The most inodes and names between two checks.
 const STEP_MAX: u64 = 4096;
@@ -85,10 +85,11 @@ impl Shrinker for Metadata {
             return Scan::Stop;
         };
         let of = set as usize;
-        let (next, gone) = core.evict_some(clock_hand.at[of], request.objects, set);
+        let range = (clock_hand.at[of], u64::MAX);
+        let (next, dropped) = core.evict(Victims::Idle(set), range, request.objects);
         clock_hand.left[of] -= u32::from(next.is_none());
         clock_hand.at[of] = next.unwrap_or(0);
-        Scan::Freed(gone)
+        Scan::Freed(dropped.inodes)
     }
 
     fn was_of_use(&self, before: &Load, after: &Load) -> bool {
