@@ -190,9 +190,9 @@ impl FileSystem {
     /// `ESTALE`: it has gone, so the lookup has to be repeated. The store's.
     #[inline]
     fn keep_open(&self, who: &Caller, file: &mut OpenFile) -> Result<()> {
-        let core = &self.core;
-        let writes = file.writes();
-        if writes || core.coherence.as_deref().is_some_and(Coherence::is_dated) {
+        let (core, writes) = (&self.core, file.writes());
+        let is_shared = |it: &Coherence| writes || it.is_dated();
+        if core.coherence.as_deref().is_some_and(is_shared) {
             let kept = core.store.open_inode(who, file.node.ino(), writes);
             file.kept = kept.map_err(|error| core.or_gone(error))?;
         }

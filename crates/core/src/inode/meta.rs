@@ -259,6 +259,12 @@ impl ColdAttrs {
     pub(super) fn nlink(&self) -> u32 {
         self.nlink.load(Acquire)
     }
+
+    /// Is a name of the inode known?
+    #[inline]
+    pub(super) fn has_home(&self) -> bool {
+        self.home_cookie.load(Relaxed) != 0
+    }
 }
 
 /// The words of an inode's [`Meta`]: both parts, and the lock of their writers.
@@ -274,6 +280,16 @@ impl<'i> MetaCell<'i> {
     #[inline]
     pub(super) fn read<R>(self, look: impl Fn() -> R) -> (Meta, R) {
         self.consistent(|| (self.load(), look()))
+    }
+
+    /// Permission bits, owner and group as of one moment, and the result of `look` in that moment.
+    #[inline]
+    pub(super) fn read_permissions<R>(self, look: impl Fn() -> R) -> ((u16, u32, u32), R) {
+        self.consistent(|| {
+            let perm = (self.front.mode.load(Relaxed) & 0o7777) as u16;
+            let (uid, gid) = self.front.owner();
+            ((perm, uid, gid), look())
+        })
     }
 
     /// Calls `look` until no change came between.

@@ -283,9 +283,10 @@ impl Object {
     /// The same for a caller without a capability for it.
     #[inline(never)]
     fn permits_by_mode(&self, who: &Caller, want: Access, guard: &Guard) -> bool {
-        let view = self.view(guard);
-        let Meta { perm, uid, gid, .. } = view.meta;
-        acl::permission(who, uid, gid, perm, view.acl(), self.kind(), want)
+        let permissions = self.cell().read_permissions(|| self.extra_attrs(guard));
+        let ((perm, uid, gid), extra_attrs) = permissions;
+        let acl = extra_attrs.and_then(|extra_attrs| extra_attrs.acl.as_ref());
+        acl::permission(who, uid, gid, perm, acl, self.kind(), want)
     }
 
     /// `false`: the inode has, and had, no [extra attributes](ExtraAttrs).
@@ -348,6 +349,11 @@ impl Object {
     /// The link count.
     pub(crate) fn nlink(&self) -> u32 {
         self.back.nlink()
+    }
+
+    /// Is a name known that leads to it?
+    pub(crate) fn has_home(&self) -> bool {
+        self.back.has_home()
     }
 
     /// The file locks, if there ever was one.

@@ -79,7 +79,7 @@ impl Core {
         loop {
             let found = self.node_named(dir, body, name, entry);
             if let Ok(node) = &found
-                && node.inode().meta().home.1 == 0
+                && !node.inode().has_home()
             {
                 // The inode was loaded by number, without its name.
                 let mut meta = node.inode().write();

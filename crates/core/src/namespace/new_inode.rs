@@ -217,15 +217,15 @@ impl Core {
         let beside = extension.as_ref().map_or(0, |extension| extension.memory());
         let fs = self.registration.number();
         let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, ContentState::All));
-        self.reclaim.extension_sizes.came(1, beside);
+        // Quotas count an inode from its publication on, and only stores that pin have quotas.
         if !self.pinned {
-            // Quotas count an inode from its publication on, and only stores that pin have quotas.
+            self.reclaim.extension_sizes.came(1, beside);
             object.mark_new();
-        }
-        object.mark_loaded(&self.reclaim.epochs, false);
-        if kind == FileType::Regular {
-            // Content that is written later counts as loaded now.
-            object.mark_content_loaded(&self.reclaim.epochs, false);
+            object.mark_loaded(&self.reclaim.epochs, false);
+            if kind == FileType::Regular {
+                // Content that is written later counts as loaded now.
+                object.mark_content_loaded(&self.reclaim.epochs, false);
+            }
         }
         Ok(object)
     }

@@ -132,6 +132,10 @@ impl Core {
     /// too many. The caller holds no lock.
     #[inline]
     pub(crate) fn shrink_content_since(&self, before: i64) {
+        // Without shrinkers nothing can be evicted.
+        if self.reclaim.shrinkers.get().is_none() {
+            return;
+        }
         let step = (self.reclaim.limit() / 64).min(STEP_MAX);
         let came = passed(before, self.cache.own_bytes(), step);
         if came > 0 {

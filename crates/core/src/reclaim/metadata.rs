@@ -162,6 +162,10 @@ impl Core {
     /// [`added_so_far`](Self::added_so_far) and there are too many. The caller holds no lock.
     #[inline]
     pub(crate) fn shrink_inodes_since(&self, before: i64) {
+        // Without shrinkers nothing can be evicted.
+        if self.reclaim.shrinkers.get().is_none() {
+            return;
+        }
         let step = (self.reclaim.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
         let came = passed(before, self.added_so_far(), step);
         if came > 0 {

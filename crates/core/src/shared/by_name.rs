@@ -45,7 +45,7 @@ impl Core {
         let entry = body.names.find_cached(name);
         let entry = entry.ok_or_else(|| self.no_entry())?;
         let node = self.named_in_shared(shared, dir, body, name, entry)?;
-        if node.ino() == entry.ino && node.inode().meta().home.1 == 0 {
+        if node.ino() == entry.ino && !node.inode().has_home() {
             // The inode was loaded by number: only now its name is known.
             node.inode().write().home = (dir.ino(), entry.cookie);
         }
