@@ -69,7 +69,7 @@ impl Worker {
 
     /// The reply is about to be committed.
     pub(crate) fn before_reply(&mut self) {
-        self.sampler.end(&self.counters);
+        self.sampler.end(&self.counters.operations);
         self.pool.end();
         if !self.away
             && let Some(policy) = &mut self.policy
