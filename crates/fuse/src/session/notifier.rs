@@ -15,6 +15,7 @@
 use super::resend::Resend;
 use super::service::Service;
 use crate::{
+    operations::Operations,
     transport::is_serving,
     wire::{flags::bit, layout},
 };
@@ -182,7 +183,7 @@ impl Notifier {
     }
 
     /// The thread.
-    pub(super) fn run(&self, device: &OwnedFd, service: &Service) {
+    pub(super) fn run(&self, device: &OwnedFd, service: &Service, operations: &dyn Operations) {
         let _end = End {
             notifier: self,
             service,
@@ -207,7 +208,7 @@ impl Notifier {
                 .iter()
                 .all(|notification| match sent(device, notification) {
                     Ok(Taken::Unknown) => {
-                        let keeps = |ino| service.handler.operations.is_known(ino);
+                        let keeps = |ino| operations.is_known(ino);
                         resend.put(notification, Instant::now(), keeps);
                         true
                     }
