@@ -22,6 +22,7 @@ mod info;
 mod live;
 mod mapped;
 mod negotiate;
+mod notification;
 mod notifier;
 mod policy;
 pub(crate) mod pool;
