@@ -1,6 +1,6 @@
 //! Open files: opening, reading, writing, listing, closing.
 
-use super::{CoreOperations, caller::caller, operations::permissions};
+use super::{CoreOperations, caller::caller, names::permissions};
 use crate::{
     Answer, Context, Opened,
     wire::{
@@ -73,15 +73,6 @@ impl CoreOperations {
             running |= file.flags().contains(FOR_RUNNING) && file.node().ino() == ino;
         });
         running
-    }
-
-    /// Opens the inode for one operation, where the kernel sends no OPEN.
-    pub(super) fn open_for_once(&self, ino: Ino) -> Result<OpenFile> {
-        let node = self.fs.node(ino)?;
-        let writable = !node.kind().is_dir() && !self.fs.options().read_only;
-        let mut flags = OpenFlags::empty();
-        flags.set(OpenFlags::READ_WRITE, writable);
-        self.fs.open_unseen(node, flags)
     }
 
     pub(super) fn open_directory(

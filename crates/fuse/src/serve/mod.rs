@@ -38,7 +38,7 @@ use closing::Closing;
 use handles::{Handle, Handles};
 use holdfast_core::{
     FileSystem, Node, OpenFile,
-    types::{Attr, Errno, Ino, Result},
+    types::{Attr, Errno, Ino, OpenFlags, Result},
 };
 use kept_listings::KeptListings;
 use listing_bounds::ListingBounds;
@@ -208,6 +208,13 @@ impl CoreOperations {
         self.fs.getattr(node)
     }
 
+    /// A request that is not answered yet changed the listing of this directory, or made its access
+    /// time due.
+    fn names_changed(&self, dir: Ino) {
+        if self.config.cache_listings {
+            self.kept_listings.changed(&self.notifier, dir);
+        }
+    }
     fn handle(&self, fh: u64) -> Result<Arc<Handle>> {
         self.handles.get(fh)
     }
@@ -226,6 +233,15 @@ impl CoreOperations {
             return Err(Errno::EBADF);
         }
         act(&self.open_for_once(ino)?)
+    }
+
+    /// Opens the inode for one operation, where the kernel sends no OPEN.
+    fn open_for_once(&self, ino: Ino) -> Result<OpenFile> {
+        let node = self.fs.node(ino)?;
+        let writable = !node.kind().is_dir() && !self.fs.options().read_only;
+        let mut flags = OpenFlags::empty();
+        flags.set(OpenFlags::READ_WRITE, writable);
+        self.fs.open_unseen(node, flags)
     }
 
     /// Stores an open regular file; the reply to OPEN with these flags.
