@@ -5,13 +5,14 @@
 //! FORGET gives back. The kernel checks permissions (`default_permissions`), so callers of the core
 //! have `checked == true`.
 
+mod administration;
 mod attributes;
 mod backing;
 mod caller;
 mod callers;
 mod closing;
 mod content;
-pub(crate) mod control;
+mod control;
 mod flags;
 mod handles;
 mod kept_listings;
@@ -22,9 +23,9 @@ mod observer;
 mod operations;
 mod prefetch;
 mod revalidator;
-mod revoke;
 
-pub use control::{Asking, CONTROL_BYTES, Control};
+pub use crate::wire::control::CONTROL_BYTES;
+pub use control::{Asking, Control};
 pub use observer::KernelCaches;
 
 use crate::{

@@ -4,7 +4,7 @@ use super::{
     counters::Counters,
     encode::{encode, encode_ioctl},
     mapped::Mappings,
-    revoke::{REVOKE, Revocation, outlives},
+    revoke::{Revocation, outlives},
     service::Service,
     worker::Worker,
 };
@@ -13,6 +13,7 @@ use crate::{
     transport::frame::Frame,
     wire::{
         Dialect, DirSink, Extensions, Header, LockRequest, Malformed, Opcode, Request,
+        control::REVOKE,
         reply::{Validities, put},
     },
 };

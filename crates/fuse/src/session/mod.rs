@@ -44,5 +44,4 @@ pub use info::{Info, Transport};
 pub use live::Session;
 pub use negotiate::Negotiated;
 pub use notifier::Notifier;
-pub(crate) use revoke::REVOKE;
 pub use timing::Times;

@@ -12,10 +12,9 @@
 use super::{counters::Counters, notifier::Notifier, service::Service};
 use crate::{
     operations::{Context, Operations},
-    wire::{Request, layout, reply::put},
+    wire::{Request, control::REVOKE, layout, reply::put},
 };
 use holdfast_types::{Errno, Result};
-use rustix::ioctl::{Opcode, opcode};
 use std::{
     sync::{
         Arc,
@@ -23,10 +22,6 @@ use std::{
     },
     time::{Duration, Instant},
 };
-
-/// The ioctl on the mount's root directory that revokes it. It returns the number of open files,
-/// with that of the caller.
-pub(crate) const REVOKE: Opcode = opcode::read::<u64>(b'h', 0xf5);
 
 /// How long requests under way are waited for. One that lasts longer, as it waits for a device, may
 /// leave something in a cache.

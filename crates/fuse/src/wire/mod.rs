@@ -3,6 +3,7 @@
 //! ABI 7.45 (Linux 6.18), understood down to 7.31. Decoding is total: any bytes give a
 //! [`Request`] or a [`Malformed`], never a panic, and never allocate.
 
+pub(crate) mod control;
 mod decode;
 pub(crate) mod device;
 mod extension;
