@@ -158,10 +158,7 @@ impl CoreOperations {
         }
         let handle = self.handles.remove(request.fh)?;
         self.backings.released(&self.fs, &handle.file);
-        self.release_handle_locks(handle.file.node(), &handle);
-        if request.flock_unlock {
-            self.release_flock(handle.file.node(), request.lock_owner);
-        }
+        self.release_handle_locks(request, &handle);
         if handle.holds_locks() {
             self.closing.released(request.fh);
         }

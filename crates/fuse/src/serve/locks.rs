@@ -9,7 +9,7 @@
 use super::{CoreOperations, Handle};
 use crate::{
     FoundLock,
-    wire::{LockRequest, LockType},
+    wire::{LockRequest, LockType, ReleaseRequest},
 };
 use holdfast_core::{
     Cancel, LockKind, LockOwner, LockRange, LockSpace, Node,
@@ -127,13 +127,10 @@ impl CoreOperations {
     pub(super) fn release_record_locks(&self, ino: Ino, fh: u64, owner: u64) -> Result<()> {
         // The handle's node, if there is one: closing works even after a revocation.
         let Ok(handle) = self.handle(fh) else {
-            let node = self.fs.node(ino)?;
-            self.fs
-                .release_locks(&node, LockOwner(owner), LockSpace::Posix);
+            self.release(&self.fs.node(ino)?, owner, LockSpace::Posix);
             return Ok(());
         };
-        self.fs
-            .release_locks(handle.file.node(), LockOwner(owner), LockSpace::Posix);
+        self.release(handle.file.node(), owner, LockSpace::Posix);
         handle.lock_owners.lock().retain(|&held| held != owner);
         if handle.holds_locks() {
             self.closing.flushed(handle.file.node().ino(), fh);
@@ -141,18 +138,19 @@ impl CoreOperations {
         Ok(())
     }
 
-    /// Releases the record locks of a closed file's own.
-    pub(super) fn release_handle_locks(&self, node: &Node, handle: &Handle) {
+    /// Releases the locks of a closed file: record locks of its own, and its flock(2) lock.
+    pub(super) fn release_handle_locks(&self, request: &ReleaseRequest, handle: &Handle) {
+        let node = handle.file.node();
         for &owner in &*handle.lock_owners.lock() {
-            self.fs
-                .release_locks(node, LockOwner(owner), LockSpace::Posix);
+            self.release(node, owner, LockSpace::Posix);
+        }
+        if request.flock_unlock {
+            self.release(node, request.lock_owner, LockSpace::Flock);
         }
     }
 
-    /// Releases the flock(2) lock of a closed file.
-    pub(super) fn release_flock(&self, node: &Node, owner: u64) {
-        self.fs
-            .release_locks(node, LockOwner(owner), LockSpace::Flock);
+    fn release(&self, node: &Node, owner: u64, space: LockSpace) {
+        self.fs.release_locks(node, LockOwner(owner), space);
     }
 }
 
@@ -161,7 +159,7 @@ mod tests {
     use super::*;
     use crate::{
         Answer, Config, Context, Notifier, Operations,
-        wire::{CreateRequest, Extensions, OpenRequest, ReleaseRequest, Request},
+        wire::{CreateRequest, Extensions, OpenRequest, Request},
     };
     use holdfast_core::{FileSystem, MemoryLimits, Options};
     use std::{
