@@ -10,6 +10,7 @@ mod extension;
 pub(crate) mod flags;
 pub(crate) mod layout;
 mod listing;
+mod malformed;
 mod opcode;
 pub(crate) mod reply;
 mod request;
@@ -20,6 +21,7 @@ pub use decode::{Body, Dialect};
 pub use extension::Extensions;
 pub use flags::{InitFlags, OpenReply};
 pub use listing::DirSink;
+pub use malformed::Malformed;
 pub use opcode::Opcode;
 pub use request::{
     CopyRequest, CreateRequest, Forgets, Header, InitRequest, LockRequest, LockType, OpenRequest,
@@ -34,17 +36,3 @@ pub const ABI_MINOR: u32 = 45;
 pub const ABI_MINOR_MIN: u32 = 31;
 /// The minor version from which all names can be expired at once (Linux 6.16).
 pub(crate) const MINOR_WITH_EPOCHS: u32 = 44;
-
-/// A request with inconsistent bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed request: {what}")]
-pub struct Malformed {
-    /// What is wrong with it.
-    pub what: &'static str,
-}
-
-impl Malformed {
-    pub(crate) const fn new(what: &'static str) -> Self {
-        Self { what }
-    }
-}
