@@ -4,6 +4,7 @@
 //! [`Request`] or a [`Malformed`], never a panic, and never allocate.
 
 pub(crate) mod control;
+mod cursor;
 mod decode;
 pub(crate) mod device;
 mod extension;
@@ -17,7 +18,8 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{Body, Dialect};
+pub use cursor::Body;
+pub use decode::Dialect;
 pub use extension::Extensions;
 pub use flags::{InitFlags, OpenReply};
 pub use listing::DirSink;
