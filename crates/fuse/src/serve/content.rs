@@ -317,7 +317,7 @@ impl CoreOperations {
         list: impl FnOnce(Listing<'_>) -> Result<()>,
     ) -> Result<()> {
         if request.fh != 0 {
-            return list((&self.handle(request.fh)?.file).into());
+            return list((&self.handles.get(request.fh)?.file).into());
         }
         if !self.config.opens_no_directories() {
             return Err(Errno::EBADF);
@@ -330,7 +330,7 @@ impl CoreOperations {
 
     /// Reports a failed writeback that was not reported before, as close(2) of a descriptor should.
     pub(super) fn flush_file(&self, fh: u64) -> Result<()> {
-        match self.handle(fh) {
+        match self.handles.get(fh) {
             Ok(handle) => self.fs.flush(&handle.file),
             // No open file, so no error to report.
             Err(_) => Ok(()),

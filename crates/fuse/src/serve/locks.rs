@@ -6,7 +6,7 @@
 //! owners, and their locks are released. A conflict with a lock of a file about to be released
 //! waits for that (see [`super::closing`]).
 
-use super::{CoreOperations, Handle};
+use super::{CoreOperations, handles::Handle};
 use crate::{
     FoundLock,
     wire::{LockRequest, LockType, ReleaseRequest},
@@ -106,7 +106,7 @@ impl CoreOperations {
             taken => taken?,
         }
         if request.flock
-            && let Ok(handle) = self.handle(request.fh)
+            && let Ok(handle) = self.handles.get(request.fh)
         {
             let held = request.kind != LockType::Unlock;
             handle.flocked.store(held, Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl CoreOperations {
     }
 
     fn remember_owner(&self, request: &LockRequest) {
-        if let Ok(handle) = self.handle(request.fh) {
+        if let Ok(handle) = self.handles.get(request.fh) {
             let mut owners = handle.lock_owners.lock();
             if !owners.contains(&request.owner) {
                 owners.push(request.owner);
@@ -126,7 +126,7 @@ impl CoreOperations {
     /// A descriptor of the file was closed: releases the record locks of its process.
     pub(super) fn release_record_locks(&self, ino: Ino, fh: u64, owner: u64) -> Result<()> {
         // The handle's node, if there is one: closing works even after a revocation.
-        let Ok(handle) = self.handle(fh) else {
+        let Ok(handle) = self.handles.get(fh) else {
             self.release(&self.fs.node(ino)?, owner, LockSpace::Posix);
             return Ok(());
         };

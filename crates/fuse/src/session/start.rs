@@ -238,14 +238,6 @@ impl Start<'_> {
         }
     }
 
-    /// Threads that read the device when it carries all requests.
-    fn readers(&self) -> usize {
-        match self.config.threads {
-            0 => thread::available_parallelism().map_or(2, NonZero::get),
-            threads => threads,
-        }
-    }
-
     fn start_threads(
         &self,
         handler: &Arc<Handler>,
@@ -256,7 +248,11 @@ impl Start<'_> {
         let failed = |source| MountError::Start { source };
         let threads_max = self.config.threads_max.max(1);
         let mut pools = Vec::new();
-        let mut readers = self.readers();
+        // When the device carries all requests.
+        let mut readers = match self.config.threads {
+            0 => thread::available_parallelism().map_or(2, NonZero::get),
+            threads => threads,
+        };
         if let Some(queues) = queues {
             let number = mounted.map_or(0, |it| {
                 pack(libc::makedev(it.device_major, it.device_minor))

@@ -34,14 +34,11 @@ impl Watch {
 
     /// The thread.
     pub(super) fn run(&self) {
-        self.service.wakeup.run(|| self.look());
-    }
-
-    /// Looks at all. Must it be repeated?
-    fn look(&self) -> bool {
-        let pools = self.pools.lock();
-        let short = pools.iter().fold(false, |short, pool| pool.look() | short);
-        drop(pools);
-        self.service.policy_slots.look() | short
+        self.service.wakeup.run(|| {
+            let pools = self.pools.lock();
+            let short = pools.iter().fold(false, |short, pool| pool.look() | short);
+            drop(pools);
+            self.service.policy_slots.look() | short
+        });
     }
 }
