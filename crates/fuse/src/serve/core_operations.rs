@@ -5,10 +5,7 @@ use super::{
     closing::Closing, handles::Handles, kept_listings::KeptListings, listing_bounds::ListingBounds,
     revalidator::Revalidator,
 };
-use crate::{
-    Config, KeptContent, Negotiated, Notifier, Opened,
-    wire::{InitFlags, OpenReply},
-};
+use crate::{Config, Negotiated, Notifier, wire::InitFlags};
 use holdfast_core::{
     FileSystem, Node, OpenFile,
     types::{Attr, Errno, Ino, OpenFlags, Result},
@@ -128,41 +125,5 @@ impl CoreOperations {
         let mut flags = OpenFlags::empty();
         flags.set(OpenFlags::READ_WRITE, writable);
         self.fs.open_unseen(node, flags)
-    }
-
-    /// Stores an open regular file; the reply to OPEN with these flags.
-    pub(super) fn opened(&self, file: OpenFile, raw: i32) -> Result<Opened> {
-        let fh = self.handles.insert(file);
-        if let Some(revalidator) = &self.revalidator {
-            revalidator.opened();
-        }
-        let handle = self.handles.get(fh)?;
-        let backing = self.backings.opened(&self.fs, &handle.file);
-        let (file, passed) = (&handle.file, backing.is_some());
-        let mut flags = OpenReply::PARALLEL_DIRECT_WRITES;
-        // The kernel reads its page cache only up to the file's size.
-        let has_no_size = !file.flags().writable() && self.fs.has_no_size(file.node());
-        let kept = self.config.content != KeptContent::Mapped && !has_no_size;
-        flags.set(OpenReply::PASSTHROUGH, passed);
-        // If an access time update is due, the kernel drops its pages so that the first read is a
-        // request.
-        let is_unseen = !self.fs.is_access_time_due(file);
-        // The notification that drops the pages of before a missed change may still be queued.
-        let revalidator = self.revalidator.as_ref();
-        let is_old =
-            revalidator.is_some_and(|revalidator| revalidator.has_missed(file.node().ino()));
-        let keeps = kept && !passed && is_unseen && !is_old;
-        flags.set(OpenReply::KEEP_CACHE, keeps);
-        // The kernel sends an append through its page cache page by page: others could append in
-        // between. Direct I/O sends it in one piece.
-        let appends = raw & libc::O_APPEND != 0 && self.fs.sees_bypass();
-        flags.set(OpenReply::DIRECT_IO, (!kept || appends) && !passed);
-        // FLUSH releases record locks, and reports failed writeback.
-        let tells = self.blocks && file.flags().writable();
-        flags.set(
-            OpenReply::NOFLUSH,
-            !tells && !self.has(InitFlags::POSIX_LOCKS),
-        );
-        Ok(Opened { fh, flags, backing })
     }
 }

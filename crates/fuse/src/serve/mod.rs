@@ -26,6 +26,7 @@ mod locks;
 mod mounting;
 mod names;
 mod observer;
+mod opening;
 mod operations;
 mod prefetch;
 mod revalidator;
