@@ -41,11 +41,13 @@ const RESPITE: Duration = Duration::from_millis(400);
 /// the interval.
 const RUNS: u64 = 500_000;
 
+/// Also the state of a new slot.
 const NORMAL: u8 = 0;
 const IDLE: u8 = 1;
 const REVOKED: u8 = 2;
 
 /// State of one thread for the watch. Aligned, because its thread writes it with every reply.
+#[derive(Default)]
 #[repr(align(128))]
 struct PolicySlot {
     thread: i32,
@@ -157,10 +159,7 @@ impl ReplyPolicy {
         }
         let policy_slot = Arc::new(PolicySlot {
             thread: rustix::thread::gettid().as_raw_nonzero().get(),
-            state: AtomicU8::new(NORMAL),
-            replies: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
-            ran: AtomicU64::new(0),
+            ..PolicySlot::default()
         });
         policy_slots.all.lock().push(policy_slot.clone());
         Some(Self {
