@@ -1,6 +1,6 @@
 //! The bytes behind a request's header, read from the front.
 
-use super::{Extensions, Header, Malformed};
+use super::{Extensions, Header, Malformed, Request};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 /// The bytes behind a request's header, as the transport has them.
@@ -16,6 +16,9 @@ pub enum Body<'a> {
         payload: &'a [u8],
     },
 }
+
+/// The result of decoding a request.
+pub(super) type Decoded<'a> = Result<Request<'a>, Malformed>;
 
 /// Reads structures, names and data from the front of a body.
 pub(super) struct Cursor<'a> {

@@ -2,19 +2,13 @@
 
 use super::{
     Header, InitFlags, Malformed, Opcode, Request,
-    cursor::{Body, Cursor},
+    cursor::{Body, Cursor, Decoded},
     flags::bit,
     layout,
-    request::{
-        CopyRequest, CreateRequest, Forgets, InitRequest, LockRequest, LockType, OpenRequest,
-        ReadRequest, ReleaseRequest, SetAttrRequest, SetXattrRequest, WriteRequest,
-    },
+    request::{Forgets, InitRequest, SetAttrRequest, SetXattrRequest},
 };
 use holdfast_types::{Ino, SetAttr, SetTime, Time};
 use zerocopy::FromBytes;
-
-/// COPY_FILE_RANGE answers in 32 bits: the most that it can report, in whole pages.
-const NARROW_COPY_MAX: u64 = 0xffff_f000;
 
 /// What was negotiated at INIT and changes the form of requests.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,8 +44,6 @@ impl Header {
         })
     }
 }
-
-type Decoded<'a> = Result<Request<'a>, Malformed>;
 
 impl<'a> Request<'a> {
     /// Decodes what stands behind `header`.
@@ -189,90 +181,6 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    fn open(&mut self, opcode: Opcode) -> Decoded<'a> {
-        if matches!(opcode, Opcode::Open | Opcode::OpenDir) {
-            let raw = self.fixed::<layout::OpenIn>()?;
-            let open = OpenRequest {
-                flags: raw.flags.cast_signed(),
-                kill_suidgid: raw.open_flags & bit::OPEN_KILL_SUIDGID != 0,
-            };
-            return Ok(match opcode {
-                Opcode::Open => Request::Open(open),
-                _ => Request::OpenDir(open),
-            });
-        }
-        let raw = self.fixed::<layout::CreateIn>()?;
-        let create = CreateRequest {
-            extensions: self.extensions()?,
-            // The kernel puts a placeholder here for a file without a name.
-            name: if opcode == Opcode::TmpFile {
-                &[]
-            } else {
-                self.name()?
-            },
-            mode: raw.mode,
-            umask: raw.umask,
-            flags: raw.flags.cast_signed(),
-            kill_suidgid: raw.open_flags & bit::OPEN_KILL_SUIDGID != 0,
-        };
-        Ok(match opcode {
-            Opcode::Create => Request::Create(create),
-            _ => Request::TmpFile(create),
-        })
-    }
-
-    fn read(&mut self, opcode: Opcode) -> Decoded<'a> {
-        let raw = self.fixed::<layout::ReadIn>()?;
-        let read = ReadRequest {
-            fh: raw.fh,
-            offset: raw.offset,
-            size: raw.size,
-            flags: raw.flags.cast_signed(),
-        };
-        let plus = opcode == Opcode::ReadDirPlus;
-        Ok(match opcode {
-            Opcode::Read => Request::Read(read),
-            _ => Request::ReadDir { read, plus },
-        })
-    }
-
-    fn write(&mut self) -> Decoded<'a> {
-        let raw = self.fixed::<layout::WriteIn>()?;
-        Ok(Request::Write(WriteRequest {
-            fh: raw.fh,
-            offset: raw.offset,
-            data: self.data(raw.size)?,
-            flags: raw.flags.cast_signed(),
-            from_cache: raw.write_flags & bit::WRITE_CACHE != 0,
-            kill_suidgid: raw.write_flags & bit::WRITE_KILL_SUIDGID != 0,
-        }))
-    }
-
-    fn release(&mut self) -> Decoded<'a> {
-        let raw = self.fixed::<layout::ReleaseIn>()?;
-        Ok(Request::Release(ReleaseRequest {
-            fh: raw.fh,
-            flock_unlock: raw.release_flags & bit::RELEASE_FLOCK_UNLOCK != 0,
-            lock_owner: raw.lock_owner,
-        }))
-    }
-
-    fn flush(&mut self) -> Decoded<'a> {
-        let raw = self.fixed::<layout::FlushIn>()?;
-        Ok(Request::Flush {
-            fh: raw.fh,
-            lock_owner: raw.lock_owner,
-        })
-    }
-
-    fn fsync(&mut self) -> Decoded<'a> {
-        let raw = self.fixed::<layout::FsyncIn>()?;
-        Ok(Request::Fsync {
-            fh: raw.fh,
-            data_only: raw.fsync_flags & bit::FSYNC_FDATASYNC != 0,
-        })
-    }
-
     fn xattr(&mut self, opcode: Opcode, dialect: Dialect) -> Decoded<'a> {
         Ok(match opcode {
             Opcode::SetXattr => {
@@ -304,80 +212,19 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    fn lock(&mut self, opcode: Opcode) -> Decoded<'a> {
-        let raw = self.fixed::<layout::LkIn>()?;
-        let kind = match raw.kind.cast_signed() {
-            libc::F_RDLCK => LockType::Read,
-            libc::F_WRLCK => LockType::Write,
-            libc::F_UNLCK => LockType::Unlock,
-            _ => return Err(Malformed::new("lock type is unknown")),
-        };
-        if raw.end < raw.start {
-            return Err(Malformed::new("lock ends before it starts"));
-        }
-        let lock = LockRequest {
-            fh: raw.fh,
-            owner: raw.owner,
-            start: raw.start,
-            end: raw.end,
-            kind,
-            pid: raw.pid,
-            flock: raw.lk_flags & bit::LK_FLOCK != 0,
-        };
-        Ok(match opcode {
-            Opcode::GetLk => Request::GetLk(lock),
-            Opcode::SetLk => Request::SetLk(lock),
-            _ => Request::SetLkW(lock),
-        })
-    }
-
     fn ioctl(&mut self) -> Decoded<'a> {
-        let raw = self.fixed::<layout::IoctlIn>()?;
+        let layout::IoctlIn {
+            fh,
+            cmd,
+            in_size,
+            out_size,
+            ..
+        } = self.fixed()?;
         Ok(Request::Ioctl {
-            fh: raw.fh,
-            command: raw.cmd,
-            input: self.data(raw.in_size)?,
-            out_size: raw.out_size,
-        })
-    }
-
-    fn range(&mut self, opcode: Opcode) -> Decoded<'a> {
-        Ok(match opcode {
-            Opcode::Fallocate => {
-                let raw = self.fixed::<layout::FallocateIn>()?;
-                Request::Fallocate {
-                    fh: raw.fh,
-                    offset: raw.offset,
-                    length: raw.length,
-                    mode: raw.mode,
-                }
-            }
-            Opcode::Lseek => {
-                let raw = self.fixed::<layout::LseekIn>()?;
-                Request::Lseek {
-                    fh: raw.fh,
-                    offset: raw.offset,
-                    whence: raw.whence,
-                }
-            }
-            _ => {
-                let raw = self.fixed::<layout::CopyFileRangeIn>()?;
-                let wide = opcode == Opcode::CopyFileRange64;
-                Request::CopyFileRange(CopyRequest {
-                    fh_in: raw.fh_in,
-                    offset_in: raw.off_in,
-                    ino_out: Ino(raw.nodeid_out),
-                    fh_out: raw.fh_out,
-                    offset_out: raw.off_out,
-                    len: if wide {
-                        raw.len
-                    } else {
-                        raw.len.min(NARROW_COPY_MAX)
-                    },
-                    flags: raw.flags,
-                    wide,
-                })
-            }
+            fh,
+            command: cmd,
+            input: self.data(in_size)?,
+            out_size,
         })
     }
 }

@@ -6,6 +6,7 @@
 pub(crate) mod control;
 mod cursor;
 mod decode;
+mod decode_files;
 pub(crate) mod device;
 mod extension;
 pub(crate) mod flags;
