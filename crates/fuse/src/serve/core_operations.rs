@@ -31,7 +31,7 @@ pub struct CoreOperations {
     pub(super) listing_bounds: ListingBounds,
     pub(super) kept_listings: KeptListings,
     pub(super) callers: Callers,
-    /// Guards the source of [`INFO_XATTR`] and [`INODES_XATTR`].
+    /// Guards the source of the attributes with [information](super::info).
     pub(super) info: RwLock<Option<InfoSource>>,
     /// Guards what answers ioctl(2).
     pub(super) control: RwLock<Option<Arc<dyn Control>>>,
