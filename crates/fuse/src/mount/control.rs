@@ -1,7 +1,7 @@
 //! Requests to the daemon of a mount: see [`crate::serve::Control`].
 
 use super::sys;
-use crate::serve::control::{CONTROL, FITRIM, TrimRange, framed, unframed};
+use crate::wire::control::{CONTROL, FITRIM, TrimRange, framed, unframed};
 use rustix::fs::{FsWord, Mode, OFlags, fstatfs};
 use std::{io, os::fd::OwnedFd, path::Path};
 

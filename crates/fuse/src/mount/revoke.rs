@@ -1,7 +1,7 @@
 //! Requesting a daemon to revoke its mount.
 
 use super::{control::open_root, sys::exchange};
-use crate::session::REVOKE;
+use crate::wire::control::REVOKE;
 use std::{io, path::Path};
 
 /// Requests the daemon of the mount at `dir` to revoke it: see

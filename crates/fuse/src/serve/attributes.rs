@@ -1,7 +1,7 @@
 //! Attributes and extended attributes.
 
 use super::{
-    ABI_TELLS_OF_CHANGES, CoreOperations, INFO_XATTR, INODES_XATTR, InfoDetail,
+    CoreOperations, InfoDetail,
     caller::{caller, caller_without_fsetid, is_admin, keeps_set_gid, keeps_set_ids},
 };
 use crate::{
@@ -12,6 +12,10 @@ use holdfast_core::types::{
     Attr, Caps, Errno, Ino, Result, S_ISGID, S_ISUID, SetAttr, SetTime, XattrSet,
 };
 use holdfast_core::{Node, OpenFile};
+
+/// The ABI of Linux 6.2. From then on the kernel clears set-id bits before fallocate(2) and
+/// copy_file_range(2), as before other changes of content.
+const ABI_TELLS_OF_CHANGES: u32 = 38;
 
 /// The extended attribute that is a file's ACL.
 const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
@@ -47,7 +51,7 @@ impl CoreOperations {
         let through = request
             .fh
             .filter(|&fh| fh != 0)
-            .map(|fh| self.handle(fh))
+            .map(|fh| self.handles.get(fh))
             .transpose()?;
         let once = self.opened_to_truncate(ino, request)?;
         let file = through.as_ref().map(|handle| &handle.file);
@@ -161,7 +165,7 @@ impl CoreOperations {
         out: &mut [u8],
     ) -> Result<usize> {
         if ino == Ino::ROOT
-            && let Some(detail) = detail(name)
+            && let Some(detail) = InfoDetail::of(name)
         {
             let source = self.info.read().clone().ok_or(Errno::ENODATA)?;
             return Ok(copy(source(detail).as_bytes(), out));
@@ -194,18 +198,6 @@ impl CoreOperations {
         }
         Ok(copy(&names, out))
     }
-}
-
-/// The detail that an attribute of the root stands for.
-fn detail(name: &[u8]) -> Option<InfoDetail> {
-    let details = [
-        (INFO_XATTR, InfoDetail::Brief),
-        (INODES_XATTR, InfoDetail::Inodes),
-    ];
-    let found = details
-        .into_iter()
-        .find(|(known, _)| name == known.as_bytes());
-    found.map(|(_, detail)| detail)
 }
 
 /// Copies `value` if it fits; returns its length.

@@ -6,10 +6,10 @@
 //! owners, and their locks are released. A conflict with a lock of a file about to be released
 //! waits for that (see [`super::closing`]).
 
-use super::{CoreOperations, Handle};
+use super::{CoreOperations, handles::Handle};
 use crate::{
     FoundLock,
-    wire::{LockRequest, LockType},
+    wire::{LockRequest, LockType, ReleaseRequest},
 };
 use holdfast_core::{
     Cancel, LockKind, LockOwner, LockRange, LockSpace, Node,
@@ -106,7 +106,7 @@ impl CoreOperations {
             taken => taken?,
         }
         if request.flock
-            && let Ok(handle) = self.handle(request.fh)
+            && let Ok(handle) = self.handles.get(request.fh)
         {
             let held = request.kind != LockType::Unlock;
             handle.flocked.store(held, Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl CoreOperations {
     }
 
     fn remember_owner(&self, request: &LockRequest) {
-        if let Ok(handle) = self.handle(request.fh) {
+        if let Ok(handle) = self.handles.get(request.fh) {
             let mut owners = handle.lock_owners.lock();
             if !owners.contains(&request.owner) {
                 owners.push(request.owner);
@@ -126,14 +126,11 @@ impl CoreOperations {
     /// A descriptor of the file was closed: releases the record locks of its process.
     pub(super) fn release_record_locks(&self, ino: Ino, fh: u64, owner: u64) -> Result<()> {
         // The handle's node, if there is one: closing works even after a revocation.
-        let Ok(handle) = self.handle(fh) else {
-            let node = self.fs.node(ino)?;
-            self.fs
-                .release_locks(&node, LockOwner(owner), LockSpace::Posix);
+        let Ok(handle) = self.handles.get(fh) else {
+            self.release(&self.fs.node(ino)?, owner, LockSpace::Posix);
             return Ok(());
         };
-        self.fs
-            .release_locks(handle.file.node(), LockOwner(owner), LockSpace::Posix);
+        self.release(handle.file.node(), owner, LockSpace::Posix);
         handle.lock_owners.lock().retain(|&held| held != owner);
         if handle.holds_locks() {
             self.closing.flushed(handle.file.node().ino(), fh);
@@ -141,18 +138,19 @@ impl CoreOperations {
         Ok(())
     }
 
-    /// Releases the record locks of a closed file's own.
-    pub(super) fn release_handle_locks(&self, node: &Node, handle: &Handle) {
+    /// Releases the locks of a closed file: record locks of its own, and its flock(2) lock.
+    pub(super) fn release_handle_locks(&self, request: &ReleaseRequest, handle: &Handle) {
+        let node = handle.file.node();
         for &owner in &*handle.lock_owners.lock() {
-            self.fs
-                .release_locks(node, LockOwner(owner), LockSpace::Posix);
+            self.release(node, owner, LockSpace::Posix);
+        }
+        if request.flock_unlock {
+            self.release(node, request.lock_owner, LockSpace::Flock);
         }
     }
 
-    /// Releases the flock(2) lock of a closed file.
-    pub(super) fn release_flock(&self, node: &Node, owner: u64) {
-        self.fs
-            .release_locks(node, LockOwner(owner), LockSpace::Flock);
+    fn release(&self, node: &Node, owner: u64, space: LockSpace) {
+        self.fs.release_locks(node, LockOwner(owner), space);
     }
 }
 
@@ -161,7 +159,7 @@ mod tests {
     use super::*;
     use crate::{
         Answer, Config, Context, Notifier, Operations,
-        wire::{CreateRequest, Extensions, OpenRequest, ReleaseRequest, Request},
+        wire::{CreateRequest, Extensions, OpenRequest, Request},
     };
     use holdfast_core::{FileSystem, MemoryLimits, Options};
     use std::{

@@ -1,11 +1,14 @@
 //! Names: lookup, creation, rename.
 
-use super::{CoreOperations, caller::caller, operations::permissions};
+use super::{CoreOperations, caller::caller};
 use crate::{Answer, Context};
-use holdfast_core::types::{Attr, Errno, FileType, Ino, RenameFlags, Result};
+use holdfast_core::{
+    Node,
+    types::{Attr, Errno, FileType, Ino, RenameFlags, Result},
+};
 
 impl CoreOperations {
-    pub(super) fn find(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
+    pub(super) fn look_up(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
         let dir = self.fs.node(parent)?;
         if name == b"." {
             // open_by_handle_at(2) of an inode that the kernel has forgotten; it need not be a
@@ -75,11 +78,15 @@ impl CoreOperations {
         Ok(())
     }
 
-    /// A request that is not answered yet changed the listing of this directory, or made its access
-    /// time due.
-    pub(super) fn names_changed(&self, dir: Ino) {
-        if self.config.cache_listings {
-            self.kept_listings.changed(&self.notifier, dir);
-        }
+    /// A name was made in `dir`.
+    pub(super) fn made(&self, dir: Ino, node: Result<Node>) -> Result<Answer> {
+        let node = node?;
+        self.names_changed(dir);
+        Ok(Answer::Entry(self.give(&node)))
     }
+}
+
+/// Permission bits of a mode.
+pub(super) fn permissions(mode: u32) -> u16 {
+    (mode & 0o7777) as u16
 }

@@ -1,14 +1,11 @@
 //! [`Operations`] of the core: each request to its function.
 
-use super::{CoreOperations, INODES_XATTR, caller::caller, prefetch::PREFETCH};
+use super::{CoreOperations, INODES_XATTR, caller::caller, names::permissions, prefetch::PREFETCH};
 use crate::{
     Answer, BackingFiles, Cancel, Context, Negotiated, Operations,
     wire::{DirSink, LockRequest, ReadRequest, Request},
 };
-use holdfast_core::{
-    Node,
-    types::{Access, Attr, Errno, Ino, Result},
-};
+use holdfast_core::types::{Access, Attr, Errno, Ino, Result};
 use std::time::Instant;
 
 /// A request that copies or allocates more leaves its caller's processor.
@@ -103,7 +100,7 @@ impl Operations for CoreOperations {
 
     fn answer(&self, cx: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
         match request {
-            Request::Lookup { name } => self.find(cx, ino, name).map(Answer::Entry),
+            Request::Lookup { name } => self.look_up(cx, ino, name).map(Answer::Entry),
             Request::GetAttr => self.attributes(ino).map(Answer::Attr),
             Request::StatX => self.attributes(ino).map(Answer::StatX),
             Request::SetAttr(set) => self.change_attributes(cx, ino, &set).map(Answer::Attr),
@@ -257,20 +254,8 @@ impl CoreOperations {
     fn attributes(&self, ino: Ino) -> Result<Attr> {
         self.fs.attributes(&self.fs.node(ino)?)
     }
-
-    /// A name was made in `dir`.
-    pub(super) fn made(&self, dir: Ino, node: Result<Node>) -> Result<Answer> {
-        let node = node?;
-        self.names_changed(dir);
-        Ok(Answer::Entry(self.give(&node)))
-    }
 }
 
 fn done(result: Result<()>) -> Result<Answer> {
     result.map(|()| Answer::Done)
-}
-
-/// Permission bits of a mode.
-pub(super) fn permissions(mode: u32) -> u16 {
-    (mode & 0o7777) as u16
 }

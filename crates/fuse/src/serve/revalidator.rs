@@ -13,6 +13,7 @@
 //! `over` and `missed` are leaves.
 
 use super::handles::Handles;
+use crate::Config;
 use holdfast_core::{
     FileSystem, Node,
     types::{FileType, Ino},
@@ -20,7 +21,6 @@ use holdfast_core::{
 use parking_lot::{Condvar, Mutex};
 use std::{
     collections::{HashMap, HashSet},
-    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -29,6 +29,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// How often open files are revalidated where attributes have no validity.
+const REVALIDATE_EVERY: Duration = Duration::from_millis(250);
 /// Stack of the thread: it only calls the store.
 const STACK: usize = 256 << 10;
 /// Longest time that a notification takes to reach the kernel.
@@ -47,15 +49,21 @@ pub(super) struct Revalidator {
 }
 
 impl Revalidator {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
+    /// Starts the thread, if others may change files and attributes become invalid. `None` also if
+    /// it cannot be started: then only notified changes are seen.
     pub(super) fn start(
         fs: &FileSystem,
         handles: &Arc<Handles>,
-        every: Duration,
-    ) -> io::Result<Arc<Self>> {
+        config: &Config,
+    ) -> Option<Arc<Self>> {
+        let valid = config.attr_timeout;
+        if !fs.is_shared() || valid == Duration::MAX {
+            return None;
+        }
+        let every = match valid.is_zero() {
+            true => REVALIDATE_EVERY,
+            false => valid / 2,
+        };
         let revalidator = Arc::new(Self {
             every,
             idle: AtomicBool::new(false),
@@ -67,8 +75,9 @@ impl Revalidator {
         thread::Builder::new()
             .name("holdfast-again".into())
             .stack_size(STACK)
-            .spawn(move || own.run(&fs, &handles))?;
-        Ok(revalidator)
+            .spawn(move || own.run(&fs, &handles))
+            .ok()?;
+        Some(revalidator)
     }
 
     /// A file was opened.

@@ -4,15 +4,16 @@ use super::{
     counters::Counters,
     encode::{encode, encode_ioctl},
     mapped::Mappings,
-    revoke::{REVOKE, Revocation, outlives},
+    revoke::{Revocation, outlives},
+    service::Service,
     worker::Worker,
 };
 use crate::{
-    interrupt::Interrupts,
     operations::{Answer, Context, Operations},
     transport::frame::Frame,
     wire::{
         Dialect, DirSink, Extensions, Header, LockRequest, Malformed, Opcode, Request,
+        control::REVOKE,
         reply::{Validities, put},
     },
 };
@@ -28,7 +29,7 @@ pub(crate) struct Handler {
     pub(super) operations: Arc<dyn Operations>,
     pub(super) validities: Validities,
     pub(super) dialect: Dialect,
-    pub(super) interrupts: Interrupts,
+    pub(crate) service: Arc<Service>,
     pub(super) revocation: Revocation,
     pub(super) mappings: Mappings,
 }
@@ -43,9 +44,17 @@ pub(crate) enum Outcome {
 }
 
 impl Handler {
-    /// Serves the request in `frame`.
-    pub(crate) fn serve(&self, frame: &mut Frame, worker: &mut Worker) -> Outcome {
+    /// Serves the request in `frame`, unless it was malformed.
+    pub(crate) fn serve(
+        &self,
+        frame: &mut Frame,
+        accepted: std::result::Result<(), Malformed>,
+        worker: &mut Worker,
+    ) -> Outcome {
         let header = frame.header();
+        if let Err(error) = accepted {
+            return malformed(header.opcode, error, &worker.counters);
+        }
         worker.count(header.opcode);
         let served = catch_unwind(AssertUnwindSafe(|| {
             match self.run(&header, frame, worker) {
@@ -60,30 +69,15 @@ impl Handler {
             worker.counters.panic();
             let name = Opcode::from_raw(header.opcode).map_or("?", Opcode::name);
             tracing::error!(request = name, ino = %header.ino, "a request panicked: answered EIO");
-            if is_silent(header.opcode) {
-                Outcome::Silent
-            } else {
-                Outcome::Reply(Err(Errno::EIO))
-            }
+            refused(header.opcode, Errno::EIO)
         })
-    }
-
-    /// The outcome of a request that could not be decoded.
-    pub(crate) fn malformed(&self, opcode: u32, error: Malformed, counters: &Counters) -> Outcome {
-        counters.malformed();
-        tracing::warn!(opcode, error = %error, "refused");
-        if is_silent(opcode) {
-            Outcome::Silent
-        } else {
-            Outcome::Reply(Err(Errno::EINVAL))
-        }
     }
 
     fn run(&self, header: &Header, frame: &mut Frame, worker: &mut Worker) -> Outcome {
         let counters = &*worker.counters.clone();
         let request = match Request::decode(header, frame.body(), self.dialect) {
             Ok(request) => request,
-            Err(error) => return self.malformed(header.opcode, error, counters),
+            Err(error) => return malformed(header.opcode, error, counters),
         };
         if self.revocation.is_done() && !outlives(&request) {
             return Outcome::Reply(Err(Errno::EIO));
@@ -128,7 +122,9 @@ impl Handler {
                 command: REVOKE,
                 out_size,
                 ..
-            } => self.ioctl_revoke(&cx, fh, out_size, frame.out(), counters),
+            } => self
+                .revocation
+                .ioctl_revoke(&cx, fh, out_size, frame.out(), counters),
             Request::Ioctl {
                 command,
                 input,
@@ -157,7 +153,7 @@ impl Handler {
             Request::BatchForget(forgets) => forgets
                 .iter()
                 .for_each(|(ino, count)| self.operations.forget(ino, count)),
-            Request::Interrupt { unique } => self.interrupts.interrupt(*unique),
+            Request::Interrupt { unique } => self.service.interrupts.interrupt(*unique),
             Request::NotifyReply => {}
             _ => return false,
         }
@@ -229,7 +225,7 @@ impl Handler {
             taken => return taken,
         }
         let _counted = worker.before_request_wait()?;
-        let waiting = self.interrupts.enter(header.unique);
+        let waiting = self.service.interrupts.enter(header.unique);
         match self
             .operations
             .setlk(header.ino, lock, Some(&waiting.cancel))
@@ -247,7 +243,9 @@ impl Handler {
             worker.before_long();
         }
         if let Request::SetAttr(set) = request {
-            self.before_attributes(header, set, worker);
+            let notifier = &self.revocation.notifier;
+            self.mappings
+                .before_attributes(header, set, worker, notifier);
         }
     }
 }
@@ -261,6 +259,13 @@ fn answer_listing(listed: Result<()>, len: usize) -> Result<usize> {
     }
 }
 
+/// The outcome of a request that could not be decoded.
+fn malformed(opcode: u32, error: Malformed, counters: &Counters) -> Outcome {
+    counters.malformed();
+    tracing::warn!(opcode, error = %error, "refused");
+    refused(opcode, Errno::EINVAL)
+}
+
 /// The context of a request that creates nothing.
 fn context(header: &Header) -> Context<'static> {
     Context {
@@ -272,12 +277,14 @@ fn context(header: &Header) -> Context<'static> {
     }
 }
 
-/// Does the kernel expect no answer to this operation?
-fn is_silent(opcode: u32) -> bool {
-    matches!(
-        Opcode::from_raw(opcode),
-        Some(Opcode::Forget | Opcode::BatchForget | Opcode::Interrupt | Opcode::NotifyReply)
-    )
+/// The outcome of a request that is not served: to some operations the kernel expects no answer.
+fn refused(opcode: u32, errno: Errno) -> Outcome {
+    match Opcode::from_raw(opcode) {
+        Some(Opcode::Forget | Opcode::BatchForget | Opcode::Interrupt | Opcode::NotifyReply) => {
+            Outcome::Silent
+        }
+        _ => Outcome::Reply(Err(errno)),
+    }
 }
 
 fn limit(out: &mut [u8], size: u32) -> &mut [u8] {

@@ -11,7 +11,7 @@
 //! which another of its threads may hold locked during such a write. So one thread of a session
 //! reads at a time.
 
-use super::{handler::Handler, sys::shared_mapping, worker::Worker};
+use super::{notifier::Notifier, sys::shared_mapping, worker::Worker};
 use crate::wire::{Header, SetAttrRequest};
 use holdfast_types::{Ino, SetTime};
 use rustix::io::Errno as Code;
@@ -30,7 +30,7 @@ pub(super) struct Mappings {
     asking: AtomicBool,
 }
 
-impl Handler {
+impl Mappings {
     /// If this sets a modification time, has the kernel write what the process stored through a
     /// mapping. If no thread can be had for that, the time is set all the same.
     pub(super) fn before_attributes(
@@ -38,20 +38,18 @@ impl Handler {
         header: &Header,
         request: &SetAttrRequest,
         worker: &mut Worker,
+        notifier: &Notifier,
     ) {
         let sets_time = matches!(request.set.mtime, Some(SetTime::At(_)));
         if sets_time
-            && self.mappings.may_have(header.pid, header.ino)
+            && self.may_have(header.pid, header.ino)
             && let Ok(_wait) = worker.before_request_wait()
         {
-            let notifier = &self.revocation.notifier;
             notifier.invalidate_inode(header.ino, 0, 0);
             notifier.flush();
         }
     }
-}
 
-impl Mappings {
     /// May this process have a shared mapping of this inode? Yes, if another thread is reading
     /// mappings.
     fn may_have(&self, pid: u32, ino: Ino) -> bool {

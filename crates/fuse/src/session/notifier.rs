@@ -12,43 +12,29 @@
 //! of an unknown inode is [late](Resend): it is repeated until the kernel accepts it or has no
 //! reference of the inode.
 
-use super::resend::Resend;
-use super::service::Service;
-use crate::{
-    transport::is_serving,
-    wire::{flags::bit, layout},
+use super::{
+    notification::{Notification, Taken, sent},
+    resend::Resend,
+    service::Service,
 };
+use crate::{operations::Operations, transport::is_serving};
 use holdfast_types::Ino;
 use parking_lot::{Condvar, Mutex};
-use rustix::io::Errno as Code;
 use std::{
     collections::VecDeque,
-    io::IoSlice,
     mem,
     os::fd::OwnedFd,
     sync::{Arc, OnceLock},
     thread,
     time::{Duration, Instant},
 };
-use zerocopy::IntoBytes;
 
 /// Notifications waiting, above which callers wait.
 const QUEUE_MAX: usize = 16384;
 /// Inodes in one prune notification, at most.
 const PRUNE_MAX: usize = 512;
-/// Tries of a notification for which the kernel has no memory, and the pause between them.
-const TRIES_MAX: u32 = 1000;
-const PAUSE: Duration = Duration::from_millis(10);
 /// How far back in the queue an equal notification is searched.
 const REPEATS: usize = 8;
-
-#[derive(PartialEq)]
-pub(super) enum Notification {
-    Inode { ino: Ino, offset: i64, len: i64 },
-    Entry { parent: Ino, name: Box<[u8]> },
-    Epoch,
-    Prune(Box<[u64]>),
-}
 
 /// Invalidates the kernel's caches. Cheap to clone.
 #[derive(Clone, Default)]
@@ -182,7 +168,7 @@ impl Notifier {
     }
 
     /// The thread.
-    pub(super) fn run(&self, device: &OwnedFd, service: &Service) {
+    pub(super) fn run(&self, device: &OwnedFd, service: &Service, operations: &dyn Operations) {
         let _end = End {
             notifier: self,
             service,
@@ -207,7 +193,7 @@ impl Notifier {
                 .iter()
                 .all(|notification| match sent(device, notification) {
                     Ok(Taken::Unknown) => {
-                        let keeps = |ino| service.handler.operations.is_known(ino);
+                        let keeps = |ino| operations.is_known(ino);
                         resend.put(notification, Instant::now(), keeps);
                         true
                     }
@@ -241,91 +227,4 @@ impl Drop for End<'_> {
         }
         self.notifier.close();
     }
-}
-
-/// Outcome of a notification.
-#[derive(Clone, Copy, PartialEq)]
-enum Taken {
-    Yes,
-    /// The kernel does not know the inode.
-    Unknown,
-    /// The connection is gone.
-    Gone,
-}
-
-/// Sends one notification; repeats it while the kernel has no memory for it.
-fn sent(device: &OwnedFd, notification: &Notification) -> Result<Taken, Code> {
-    let mut tries = 0;
-    loop {
-        match send(device, notification) {
-            Ok(()) => return Ok(Taken::Yes),
-            Err(Code::NODEV | Code::NOTCONN | Code::CONNABORTED) => return Ok(Taken::Gone),
-            Err(Code::NOENT) if matches!(notification, Notification::Inode { .. }) => {
-                return Ok(Taken::Unknown);
-            }
-            // Not cached, in use (a directory with a mount below), or an older kernel.
-            Err(
-                Code::NOENT
-                | Code::NOTDIR
-                | Code::NOTEMPTY
-                | Code::BUSY
-                | Code::INVAL
-                | Code::NOSYS,
-            ) => return Ok(Taken::Yes),
-            Err(Code::NOMEM | Code::AGAIN | Code::INTR) if tries < TRIES_MAX => {
-                tries += 1;
-                thread::sleep(PAUSE);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn send(device: &OwnedFd, notification: &Notification) -> Result<(), Code> {
-    match notification {
-        &Notification::Inode { ino, offset, len } => {
-            let body = layout::NotifyInvalInode {
-                ino: ino.0,
-                off: offset,
-                len,
-            };
-            write(device, bit::NOTIFY_INVAL_INODE, &[body.as_bytes()])
-        }
-        Notification::Entry { parent, name } => {
-            let body = layout::NotifyInvalEntry {
-                parent: parent.0,
-                namelen: name.len() as u32,
-                flags: 0,
-            };
-            let parts = [body.as_bytes(), name, &[0]];
-            write(device, bit::NOTIFY_INVAL_ENTRY, &parts)
-        }
-        Notification::Epoch => write(device, bit::NOTIFY_INC_EPOCH, &[]),
-        Notification::Prune(nodes) => {
-            let body = layout::NotifyPrune {
-                count: nodes.len() as u32,
-                ..Default::default()
-            };
-            write(
-                device,
-                bit::NOTIFY_PRUNE,
-                &[body.as_bytes(), nodes.as_bytes()],
-            )
-        }
-    }
-}
-
-fn write(device: &OwnedFd, code: i32, parts: &[&[u8]]) -> Result<(), Code> {
-    let len = parts.iter().map(|part| part.len()).sum::<usize>();
-    let header = layout::OutHeader {
-        len: (size_of::<layout::OutHeader>() + len) as u32,
-        error: code,
-        unique: 0,
-    };
-    let mut slices = [IoSlice::new(&[]); 4];
-    slices[0] = IoSlice::new(header.as_bytes());
-    for (slice, part) in slices[1..].iter_mut().zip(parts) {
-        *slice = IoSlice::new(part);
-    }
-    rustix::io::writev(device, &slices[..=parts.len()]).map(drop)
 }

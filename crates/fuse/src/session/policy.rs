@@ -22,7 +22,7 @@
 
 use super::{
     sys::{Policy, cpu_time, has_usual_policy, set_policy},
-    watch::Watch,
+    wakeup::Wakeup,
 };
 use parking_lot::Mutex;
 use std::{
@@ -41,11 +41,13 @@ const RESPITE: Duration = Duration::from_millis(400);
 /// the interval.
 const RUNS: u64 = 500_000;
 
+/// Also the state of a new slot.
 const NORMAL: u8 = 0;
 const IDLE: u8 = 1;
 const REVOKED: u8 = 2;
 
 /// State of one thread for the watch. Aligned, because its thread writes it with every reply.
+#[derive(Default)]
 #[repr(align(128))]
 struct PolicySlot {
     thread: i32,
@@ -144,34 +146,31 @@ pub(super) fn may_return() -> Result<(), String> {
 /// The calling thread's policy.
 pub(crate) struct ReplyPolicy {
     policy_slot: Arc<PolicySlot>,
-    watch: Arc<Watch>,
+    policy_slots: Arc<PolicySlots>,
     /// Until when it does without, after it was delayed.
     until: Option<Instant>,
 }
 
 impl ReplyPolicy {
     /// A slot for the calling thread, if the policy is usable.
-    pub(crate) fn of_this_thread(watch: &Arc<Watch>) -> Option<Self> {
-        if !watch.policy_slots.is_usable() {
+    pub(crate) fn of_this_thread(policy_slots: &Arc<PolicySlots>) -> Option<Self> {
+        if !policy_slots.is_usable() {
             return None;
         }
         let policy_slot = Arc::new(PolicySlot {
             thread: rustix::thread::gettid().as_raw_nonzero().get(),
-            state: AtomicU8::new(NORMAL),
-            replies: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
-            ran: AtomicU64::new(0),
+            ..PolicySlot::default()
         });
-        watch.policy_slots.all.lock().push(policy_slot.clone());
+        policy_slots.all.lock().push(policy_slot.clone());
         Some(Self {
             policy_slot,
-            watch: watch.clone(),
+            policy_slots: policy_slots.clone(),
             until: None,
         })
     }
 
     /// A reply is about to be committed.
-    pub(crate) fn before_reply(&mut self) {
+    pub(super) fn before_reply(&mut self, wakeup: &Wakeup) {
         self.policy_slot.replies.fetch_add(1, Ordering::Relaxed);
         match self.policy_slot.state.load(Ordering::Relaxed) {
             IDLE => return,
@@ -179,13 +178,13 @@ impl ReplyPolicy {
             REVOKED if Instant::now() < *self.until.get_or_insert_with(respite) => return,
             _ => self.until = None,
         }
-        if !self.watch.policy_slots.is_usable() {
+        if !self.policy_slots.is_usable() {
             return;
         }
         // SeqCst: pairs with the last look of a watch that is about to sleep.
         self.policy_slot.state.store(IDLE, Ordering::SeqCst);
         if set_policy(0, Policy::Idle).is_ok() {
-            self.watch.wake();
+            wakeup.wake();
         } else {
             self.policy_slot.state.store(NORMAL, Ordering::SeqCst);
         }
@@ -194,7 +193,7 @@ impl ReplyPolicy {
     /// The thread is about to sleep, or to serve a long request.
     pub(crate) fn before_wait(&self) {
         if self.policy_slot.state.load(Ordering::Relaxed) == IDLE {
-            self.watch.policy_slots.go_back(0);
+            self.policy_slots.go_back(0);
             // If the watch has set `REVOKED` meanwhile, that stays.
             let _ = self.policy_slot.state.compare_exchange(
                 IDLE,
@@ -214,7 +213,7 @@ fn respite() -> Instant {
 impl Drop for ReplyPolicy {
     fn drop(&mut self) {
         // The id of an ended thread may be reused.
-        let mut all = self.watch.policy_slots.all.lock();
+        let mut all = self.policy_slots.all.lock();
         all.retain(|policy_slot| !Arc::ptr_eq(policy_slot, &self.policy_slot));
         drop(all);
         self.before_wait();
@@ -233,81 +232,81 @@ mod tests {
         }
     }
 
-    /// A policy of the calling thread, with a watch that the test drives; `None` where leaving
+    /// A policy of the calling thread, with slots that the test looks at; `None` where leaving
     /// `SCHED_IDLE` is not permitted.
-    fn policy() -> Option<(ReplyPolicy, Arc<Watch>)> {
+    fn policy() -> Option<(ReplyPolicy, Arc<PolicySlots>)> {
         if let Err(reason) = may_return() {
             assert!(std::env::var_os("CI").is_none(), "{reason}");
             eprintln!("skipped: {reason}");
             return None;
         }
-        let watch = Arc::new(Watch::default());
-        let policy = ReplyPolicy::of_this_thread(&watch).unwrap();
-        Some((policy, watch))
+        let policy_slots = Arc::new(PolicySlots::default());
+        let policy = ReplyPolicy::of_this_thread(&policy_slots).unwrap();
+        Some((policy, policy_slots))
     }
 
     #[test]
     fn the_idle_policy_lasts_from_a_reply_to_the_next_wait() {
-        let Some((mut policy, watch)) = policy() else {
+        let Some((mut policy, policy_slots)) = policy() else {
             return;
         };
-        assert!(!watch.policy_slots.look());
+        assert!(!policy_slots.look());
         for _ in 0..3 {
-            policy.before_reply();
+            policy.before_reply(&Wakeup::default());
             assert_eq!(policy_of_this_thread(), Policy::Idle);
-            assert!(watch.policy_slots.look());
+            assert!(policy_slots.look());
         }
         policy.before_wait();
         assert_eq!(policy_of_this_thread(), Policy::Other);
-        assert!(!watch.policy_slots.look());
+        assert!(!policy_slots.look());
     }
 
     #[test]
     fn a_thread_without_progress_between_two_looks_is_given_a_respite() {
-        let Some((mut policy, watch)) = policy() else {
+        let Some((mut policy, policy_slots)) = policy() else {
             return;
         };
-        policy.before_reply();
-        assert!(watch.policy_slots.look());
+        policy.before_reply(&Wakeup::default());
+        assert!(policy_slots.look());
         assert_eq!(policy_of_this_thread(), Policy::Idle, "it has just begun");
-        assert!(watch.policy_slots.look());
+        assert!(policy_slots.look());
         assert_eq!(policy_of_this_thread(), Policy::Other);
-        policy.before_reply();
+        policy.before_reply(&Wakeup::default());
         assert_eq!(policy_of_this_thread(), Policy::Other, "for a while");
         policy.until = policy.until.map(|until| until - RESPITE);
-        policy.before_reply();
+        policy.before_reply(&Wakeup::default());
         assert_eq!(policy_of_this_thread(), Policy::Idle);
     }
 
     #[test]
     fn a_thread_that_runs_keeps_the_idle_policy() {
-        let Some((mut policy, watch)) = policy() else {
+        let Some((mut policy, policy_slots)) = policy() else {
             return;
         };
-        policy.before_reply();
-        assert!(watch.policy_slots.look());
+        policy.before_reply(&Wakeup::default());
+        assert!(policy_slots.look());
         let begun = cpu_time(policy.policy_slot.thread);
         while cpu_time(policy.policy_slot.thread) < begun + RUNS {}
-        assert!(watch.policy_slots.look());
+        assert!(policy_slots.look());
         assert_eq!(policy_of_this_thread(), Policy::Idle);
     }
 
     #[test]
     fn a_thread_that_goes_leaves_no_seat_and_no_policy_behind() {
-        let Some((mut policy, watch)) = policy() else {
+        let Some((mut policy, policy_slots)) = policy() else {
             return;
         };
-        policy.before_reply();
+        policy.before_reply(&Wakeup::default());
         drop(policy);
-        assert!(watch.policy_slots.all.lock().is_empty());
+        assert!(policy_slots.all.lock().is_empty());
         assert_eq!(policy_of_this_thread(), Policy::Other);
     }
 
     #[test]
     fn where_it_is_refused_nobody_takes_it() {
-        let watch = Arc::new(Watch::default());
-        watch.policy_slots.refuse("as the test wants".into());
-        assert!(ReplyPolicy::of_this_thread(&watch).is_none());
-        assert_eq!(watch.policy_slots.refused(), Some("as the test wants"));
+        let policy_slots = Arc::new(PolicySlots::default());
+        policy_slots.refuse("as the test wants".into());
+        assert!(ReplyPolicy::of_this_thread(&policy_slots).is_none());
+        assert_eq!(policy_slots.refused(), Some("as the test wants"));
     }
 }

@@ -9,7 +9,7 @@
 //! `ready` counts the threads that wait for a request or commit a reply. While `ready == 0`, new
 //! requests wait in the kernel, and one of these holds:
 //! - `begun` grows: requests are being served, and each reply fetches the next;
-//! - the [`Watch`] is awake, and adds a thread at its next look;
+//! - the [watch](super::watch) is awake, and adds a thread at its next look;
 //! - the pool has its largest size.
 //!
 //! A wait for another request (`request_waits`) ends only when that is served: an unlock, perhaps
@@ -19,7 +19,7 @@
 //! # Locking
 //! None: counters only.
 
-use super::{service::Service, watch::Watch};
+use super::service::Service;
 use std::{
     io,
     sync::{
@@ -42,7 +42,7 @@ pub(crate) trait SpawnWorker: Send + Sync {
     ///
     /// # Errors
     /// There is no memory or no thread; nothing was started.
-    fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()>;
+    fn spawn_worker(&self, starting: StartingWorker) -> io::Result<()>;
 }
 
 /// The threads that serve one source of requests. Aligned, because each processor writes its own.
@@ -65,7 +65,7 @@ pub(crate) struct WorkerPool {
     /// Was a failure to start a thread logged?
     complained: AtomicBool,
     spawn_worker: Box<dyn SpawnWorker>,
-    watch: Arc<Watch>,
+    pub(crate) service: Arc<Service>,
 }
 
 /// A starting thread. It is counted until this is dropped: after [`WorkerPool::join`], or when the
@@ -92,7 +92,7 @@ impl WorkerPool {
         name: String,
         threads_max: usize,
         spawn_worker: Box<dyn SpawnWorker>,
-        watch: Arc<Watch>,
+        service: &Arc<Service>,
     ) -> Arc<Self> {
         Arc::new(Self {
             name,
@@ -105,7 +105,7 @@ impl WorkerPool {
             starting: AtomicUsize::new(0),
             complained: AtomicBool::new(false),
             spawn_worker,
-            watch,
+            service: service.clone(),
         })
     }
 
@@ -121,7 +121,7 @@ impl WorkerPool {
         self.begun.fetch_add(1, Ordering::Relaxed);
         // SeqCst: pairs with the last look of a watch that is about to sleep.
         if self.ready.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.watch.wake();
+            self.service.wakeup.wake();
         }
     }
 
@@ -147,14 +147,14 @@ impl WorkerPool {
 
     /// Called by the watch: a pool without a ready thread that took no request since the last call
     /// grows. Returns whether it must be looked at again.
-    pub(super) fn look(self: &Arc<Self>, service: &Arc<Service>) -> bool {
+    pub(super) fn look(self: &Arc<Self>) -> bool {
         let begun = self.begun.load(Ordering::Relaxed);
         let stalled = self.seen.swap(begun, Ordering::Relaxed) == begun;
         if self.has_somebody() || self.is_full() {
             return false;
         }
         if stalled {
-            self.grow(service);
+            self.grow();
         }
         true
     }
@@ -178,22 +178,19 @@ impl WorkerPool {
 
     /// Ensures that a thread is ready or starting, if possible, before the calling thread serves a
     /// long request.
-    pub(super) fn stand_in(self: &Arc<Self>, service: &Arc<Service>) {
+    pub(super) fn stand_in(self: &Arc<Self>) {
         if !self.has_somebody() {
-            self.grow(service);
+            self.grow();
         }
     }
 
     /// Adds half as many threads as there are: each of them waits, so more will.
-    fn grow(self: &Arc<Self>, service: &Arc<Service>) {
+    fn grow(self: &Arc<Self>) {
         for _ in 0..(self.threads() / 2).clamp(1, ADDED_MAX) {
             if self.is_full() {
                 return;
             }
-            if let Err(error) = self
-                .spawn_worker
-                .spawn_worker(service, StartingWorker::new(self))
-            {
+            if let Err(error) = self.spawn_worker.spawn_worker(StartingWorker::new(self)) {
                 if !self.complained.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         pool = self.name,
@@ -210,26 +207,24 @@ impl WorkerPool {
 
 /// A wait of a thread for another request: an unlock, perhaps forever, or a write of the kernel's.
 pub(super) struct RequestWait {
-    service: Arc<Service>,
     pool: Arc<WorkerPool>,
 }
 
 impl RequestWait {
     /// Counts one more; `None` if the limit is reached.
-    pub(super) fn new(service: &Arc<Service>, pool: &Arc<WorkerPool>) -> Option<Self> {
+    pub(super) fn new(pool: &Arc<WorkerPool>) -> Option<Self> {
+        let service = &pool.service;
         pool.request_waits.fetch_add(1, Ordering::SeqCst);
         let before = service.request_waits.fetch_add(1, Ordering::SeqCst);
-        let wait = Self {
-            service: service.clone(),
-            pool: pool.clone(),
-        };
+        let wait = Self { pool: pool.clone() };
         (before < service.request_waits_max).then_some(wait)
     }
 }
 
 impl Drop for RequestWait {
     fn drop(&mut self) {
-        self.service.request_waits.fetch_sub(1, Ordering::SeqCst);
+        let service = &self.pool.service;
+        service.request_waits.fetch_sub(1, Ordering::SeqCst);
         self.pool.request_waits.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -248,7 +243,7 @@ mod tests {
     }
 
     impl SpawnWorker for Arc<Agency> {
-        fn spawn_worker(&self, _: &Arc<Service>, starting: StartingWorker) -> io::Result<()> {
+        fn spawn_worker(&self, starting: StartingWorker) -> io::Result<()> {
             if self.no_memory.load(Ordering::SeqCst) {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
@@ -267,51 +262,42 @@ mod tests {
     }
 
     /// Asks for a ready thread; returns whether one is ready or starting.
-    fn stands_in(pool: &Arc<WorkerPool>, service: &Arc<Service>) -> bool {
-        pool.stand_in(service);
+    fn stands_in(pool: &Arc<WorkerPool>) -> bool {
+        pool.stand_in();
         pool.has_somebody()
     }
 
-    fn pool(threads: usize, threads_max: usize) -> (Arc<WorkerPool>, Arc<Agency>, Arc<Service>) {
+    fn pool(threads: usize, threads_max: usize) -> (Arc<WorkerPool>, Arc<Agency>) {
         let agency = Arc::new(Agency::default());
-        let service = service();
         let spawn_worker = Box::new(agency.clone());
-        let pool = WorkerPool::new(
-            "test".into(),
-            threads_max,
-            spawn_worker,
-            service.watch.clone(),
-        );
+        let pool = WorkerPool::new("test".into(), threads_max, spawn_worker, &service());
         (0..threads).for_each(|_| pool.join());
-        (pool, agency, service)
+        (pool, agency)
     }
 
     #[test]
     fn a_wait_for_another_request_begins_beside_one_that_is_at_work_and_not_where_all_wait() {
-        let (pool, agency, service) = pool(2, 1);
+        let (pool, agency) = pool(2, 1);
         pool.begin();
         pool.begin();
         agency.no_memory.store(true, Ordering::SeqCst);
-        let first = RequestWait::new(&service, &pool).unwrap();
-        assert!(
-            !stands_in(&pool, &service),
-            "nobody is ready, nor to be had"
-        );
+        let first = RequestWait::new(&pool).unwrap();
+        assert!(!stands_in(&pool), "nobody is ready, nor to be had");
         assert!(pool.has_another(), "the other one ends by itself");
-        let second = RequestWait::new(&service, &pool).unwrap();
-        assert!(!stands_in(&pool, &service) && !pool.has_another());
+        let second = RequestWait::new(&pool).unwrap();
+        assert!(!stands_in(&pool) && !pool.has_another());
         agency.no_memory.store(false, Ordering::SeqCst);
-        assert!(stands_in(&pool, &service), "each wait lets in one more");
+        assert!(stands_in(&pool), "each wait lets in one more");
         drop((first, second));
         assert_eq!(agency.arrive(), 1);
     }
 
     #[test]
     fn no_wait_begins_because_of_a_thread_that_fails_to_start() {
-        let (pool, agency, service) = pool(1, 100);
+        let (pool, agency) = pool(1, 100);
         pool.begin();
-        let _wait = RequestWait::new(&service, &pool).unwrap();
-        assert!(stands_in(&pool, &service), "one is on the way");
+        let _wait = RequestWait::new(&pool).unwrap();
+        assert!(stands_in(&pool), "one is on the way");
         thread::scope(|scope| {
             let another = scope.spawn(|| pool.has_another());
             thread::sleep(Duration::from_millis(5));
@@ -322,10 +308,10 @@ mod tests {
 
     #[test]
     fn a_wait_begins_once_the_thread_on_the_way_has_joined() {
-        let (pool, agency, service) = pool(1, 100);
+        let (pool, agency) = pool(1, 100);
         pool.begin();
-        let _wait = RequestWait::new(&service, &pool).unwrap();
-        assert!(stands_in(&pool, &service), "one is on the way");
+        let _wait = RequestWait::new(&pool).unwrap();
+        assert!(stands_in(&pool), "one is on the way");
         thread::scope(|scope| {
             let another = scope.spawn(|| pool.has_another());
             thread::sleep(Duration::from_millis(5));
@@ -336,33 +322,30 @@ mod tests {
 
     #[test]
     fn a_crew_grows_when_all_wait_and_not_while_requests_are_served() {
-        let (pool, agency, service) = pool(2, 100);
+        let (pool, agency) = pool(2, 100);
         pool.begin();
-        assert!(!pool.look(&service), "one is ready");
+        assert!(!pool.look(), "one is ready");
         pool.begin();
-        assert!(
-            pool.look(&service),
-            "something was begun since the last look"
-        );
+        assert!(pool.look(), "something was begun since the last look");
         pool.end();
         pool.begin();
-        assert!(pool.look(&service), "and again");
+        assert!(pool.look(), "and again");
         assert_eq!(agency.arrive(), 0);
-        assert!(pool.look(&service));
-        assert!(!pool.look(&service), "somebody is on the way");
+        assert!(pool.look());
+        assert!(!pool.look(), "somebody is on the way");
         assert_eq!(agency.arrive(), 1);
         assert_eq!(pool.threads(), 3);
     }
 
     #[test]
     fn a_crew_whose_threads_all_meet_a_wait_grows_by_half_at_a_time_and_to_its_limit() {
-        let (pool, agency, service) = pool(2, 30);
+        let (pool, agency) = pool(2, 30);
         let mut looks = 0;
         while pool.threads() < 30 {
             while pool.ready.load(Ordering::SeqCst) > 0 {
                 pool.begin();
             }
-            pool.look(&service);
+            pool.look();
             agency.arrive();
             looks += 1;
         }
@@ -371,50 +354,48 @@ mod tests {
             pool.begin();
         }
         for _ in 0..3 {
-            assert!(!pool.look(&service), "nothing can be done");
+            assert!(!pool.look(), "nothing can be done");
         }
         assert_eq!(agency.arrive(), 0);
         // One more thread for each wait that may last forever.
-        let wait = RequestWait::new(&service, &pool).unwrap();
-        assert!(stands_in(&pool, &service));
+        let wait = RequestWait::new(&pool).unwrap();
+        assert!(stands_in(&pool));
         assert_eq!(agency.arrive(), 1);
         drop(wait);
     }
 
     #[test]
     fn what_surely_lasts_has_somebody_stand_in_first() {
-        let (pool, agency, service) = pool(2, 100);
+        let (pool, agency) = pool(2, 100);
         pool.begin();
-        assert!(stands_in(&pool, &service));
+        assert!(stands_in(&pool));
         assert_eq!(agency.arrive(), 0, "the other is ready");
         pool.begin();
-        assert!(stands_in(&pool, &service));
-        assert!(stands_in(&pool, &service), "one on the way is enough");
+        assert!(stands_in(&pool));
+        assert!(stands_in(&pool), "one on the way is enough");
         assert_eq!(agency.arrive(), 1);
     }
 
     #[test]
     fn without_a_thread_to_be_had_nobody_stands_in_and_nothing_is_left_behind() {
-        let (pool, agency, service) = pool(1, 100);
+        let (pool, agency) = pool(1, 100);
         agency.no_memory.store(true, Ordering::SeqCst);
         pool.begin();
-        assert!(!stands_in(&pool, &service));
+        assert!(!stands_in(&pool));
         assert_eq!(pool.starting.load(Ordering::SeqCst), 0);
         agency.no_memory.store(false, Ordering::SeqCst);
-        assert!(stands_in(&pool, &service), "it is tried again");
+        assert!(stands_in(&pool), "it is tried again");
         assert_eq!(agency.arrive(), 1);
     }
 
     #[test]
     fn only_so_many_wait_for_locks_and_each_gives_its_place_back() {
-        let (pool, _, service) = pool(1, 100);
-        let max = service.request_waits_max;
-        let waits: Vec<_> = (0..max)
-            .map(|_| RequestWait::new(&service, &pool).unwrap())
-            .collect();
-        assert!(RequestWait::new(&service, &pool).is_none());
+        let (pool, _) = pool(1, 100);
+        let max = pool.service.request_waits_max;
+        let waits: Vec<_> = (0..max).map(|_| RequestWait::new(&pool).unwrap()).collect();
+        assert!(RequestWait::new(&pool).is_none());
         drop(waits);
-        assert!(RequestWait::new(&service, &pool).is_some());
+        assert!(RequestWait::new(&pool).is_some());
         assert_eq!(pool.request_waits.load(Ordering::SeqCst), 0);
     }
 }

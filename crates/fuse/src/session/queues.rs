@@ -1,12 +1,12 @@
 //! Building and registering the rings of a session.
 
 use super::{
+    handler::Handler,
     pool::{StartingWorker, WorkerPool},
-    service::Service,
 };
 use crate::{
     mount::MountError,
-    transport::uring::{Entry, Kicker, Report, SpawnQueueWorker, queue_count},
+    transport::uring::{Entry, Kicker, SpawnQueueWorker, queue_count},
 };
 use std::{
     io,
@@ -36,7 +36,7 @@ impl Queues {
     /// kernel would wait for that queue forever.
     pub(super) fn register(
         self,
-        service: &Arc<Service>,
+        handler: &Arc<Handler>,
         device: &Arc<OwnedFd>,
         kicker: Kicker,
         threads_max: usize,
@@ -48,20 +48,25 @@ impl Queues {
             let spawn_worker = SpawnQueueWorker {
                 qid,
                 device: device.clone(),
+                handler: handler.clone(),
                 kicker: kicker.clone(),
             };
             let pool = WorkerPool::new(
                 format!("queue {qid}"),
                 threads_max.max(THREADS),
                 Box::new(spawn_worker),
-                service.watch.clone(),
+                &handler.service,
             );
             for entry in entries {
-                let report: Report = report.clone();
-                let started = entry.start(service, StartingWorker::new(&pool), move |registered| {
-                    // The receiver is the mounting thread; it may have given up.
-                    let _ = report.send((qid, registered));
-                });
+                let report = report.clone();
+                let started = entry.start(
+                    handler.clone(),
+                    StartingWorker::new(&pool),
+                    move |registered| {
+                        // The receiver is the mounting thread; it may have given up.
+                        let _ = report.send((qid, registered));
+                    },
+                );
                 started.map_err(|source| MountError::Queue { qid, source })?;
             }
             pools.push(pool);

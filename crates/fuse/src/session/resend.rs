@@ -4,7 +4,7 @@
 //! `notifications` has at most one entry per inode. An entry is removed when the kernel accepts the
 //! notification, when the kernel has no reference of the inode, or after [`TRIES_MAX`] tries.
 
-use super::notifier::Notification;
+use super::notification::Notification;
 use holdfast_types::Ino;
 use std::{
     collections::HashMap,

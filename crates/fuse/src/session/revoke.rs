@@ -5,21 +5,16 @@
 //! mount ends with its last user, as any mount does.
 //!
 //! # Invariants
-//! After [`Handler::revoke`] no cache of the kernel answers for this mount. Earlier requests are
+//! After [`Revocation::revoke`] no cache of the kernel answers for this mount. Earlier requests are
 //! answered before the caches are emptied, so that none of their replies fills them again. The
 //! kernel's references are counted when no request adds any.
 
-use super::{
-    counters::{Counters, Registry},
-    handler::Handler,
-    notifier::Notifier,
-};
+use super::{counters::Counters, notifier::Notifier, service::Service};
 use crate::{
-    operations::Context,
-    wire::{Request, layout, reply::put},
+    operations::{Context, Operations},
+    wire::{Request, control::REVOKE, layout, reply::put},
 };
 use holdfast_types::{Errno, Result};
-use rustix::ioctl::{Opcode, opcode};
 use std::{
     sync::{
         Arc,
@@ -28,10 +23,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The ioctl on the mount's root directory that revokes it. It returns the number of open files,
-/// with that of the caller.
-pub(crate) const REVOKE: Opcode = opcode::read::<u64>(b'h', 0xf5);
-
 /// How long requests under way are waited for. One that lasts longer, as it waits for a device, may
 /// leave something in a cache.
 const REPLIES_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,8 +30,9 @@ const REPLIES_TIMEOUT: Duration = Duration::from_secs(5);
 /// Whether a session's file system was revoked, and what revokes it.
 pub(crate) struct Revocation {
     /// Read by every request, written once.
-    done: AtomicBool,
-    pub(super) registry: Arc<Registry>,
+    pub(super) done: AtomicBool,
+    pub(super) operations: Arc<dyn Operations>,
+    pub(super) service: Arc<Service>,
     pub(super) notifier: Notifier,
 }
 
@@ -59,26 +51,10 @@ pub(super) fn outlives(request: &Request<'_>) -> bool {
 }
 
 impl Revocation {
-    pub(super) fn new(notifier: Notifier) -> Self {
-        Self {
-            done: AtomicBool::new(false),
-            registry: Arc::default(),
-            notifier,
-        }
-    }
-
     pub(super) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Waits until all earlier requests are answered, except the one that `own` serves.
-    fn wait_for_replies(&self, own: Option<&Counters>) -> bool {
-        let deadline = Instant::now() + REPLIES_TIMEOUT;
-        self.registry.wait_for_replies(own, deadline)
-    }
-}
-
-impl Handler {
     /// Revokes the file system; `own` serves the request for it.
     ///
     /// # Errors
@@ -89,9 +65,10 @@ impl Handler {
             return revoked;
         }
         // Every turn that `wait_for_replies` does not wait for sees this: see `Counters::begin`.
-        self.revocation.done.store(true, Ordering::SeqCst);
-        self.interrupts.close();
-        if !self.revocation.wait_for_replies(own) {
+        self.done.store(true, Ordering::SeqCst);
+        self.service.interrupts.close();
+        let deadline = Instant::now() + REPLIES_TIMEOUT;
+        if !self.service.registry.wait_for_replies(own, deadline) {
             tracing::warn!("requests from before the revocation are not answered yet");
         }
         self.empty_caches();
@@ -100,7 +77,7 @@ impl Handler {
 
     /// Empties the kernel's caches of this mount.
     fn empty_caches(&self) {
-        let notifier = &self.revocation.notifier;
+        let notifier = &self.notifier;
         let mut known = Vec::new();
         self.operations.known(&mut |ino| known.push(ino));
         known.sort_unstable();

@@ -1,4 +1,4 @@
-//! State shared by all threads of a session: the handler, the watch, and the end.
+//! State shared by all threads of a session: their counters, their limits, and the end.
 //!
 //! # Invariants
 //! A serving thread ends only when the connection has ended, or it ends the connection itself. An
@@ -8,7 +8,8 @@
 //! # Locking
 //! `serving` is a leaf.
 
-use super::{connection::Connection, counters::Registry, handler::Handler, watch::Watch};
+use super::{connection::Connection, counters::Registry, policy::PolicySlots, wakeup::Wakeup};
+use crate::interrupt::Interrupts;
 use parking_lot::{Condvar, Mutex};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
@@ -23,10 +24,11 @@ use std::{
 
 /// State shared by all threads of a session.
 pub(crate) struct Service {
-    pub(crate) handler: Handler,
-    pub(crate) registry: Arc<Registry>,
+    pub(super) registry: Registry,
+    pub(super) interrupts: Interrupts,
     pub(crate) payload_max: usize,
-    pub(crate) watch: Arc<Watch>,
+    pub(super) wakeup: Wakeup,
+    pub(super) policy_slots: Arc<PolicySlots>,
     /// Threads that wait for another request, and the limit of it.
     pub(super) request_waits: AtomicUsize,
     pub(super) request_waits_max: usize,
@@ -42,16 +44,16 @@ pub(crate) struct Service {
 
 impl Service {
     pub(super) fn new(
-        handler: Handler,
         payload_max: usize,
         request_waits_max: usize,
         connection: Connection,
     ) -> Self {
         Self {
-            registry: handler.revocation.registry.clone(),
-            handler,
+            registry: Registry::default(),
+            interrupts: Interrupts::default(),
             payload_max,
-            watch: Arc::default(),
+            wakeup: Wakeup::default(),
+            policy_slots: Arc::default(),
             request_waits: AtomicUsize::new(0),
             request_waits_max,
             connection,
@@ -77,7 +79,7 @@ impl Service {
     /// The connection ended: interrupts all waits.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
-        self.handler.interrupts.close();
+        self.interrupts.close();
     }
 
     /// The session cannot go on: aborts the connection, so that every caller gets an error.
@@ -140,37 +142,12 @@ impl Drop for ServingGuard {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::{
-        interrupt::Interrupts,
-        operations::Operations,
-        session::{mapped::Mappings, notifier::Notifier, revoke::Revocation},
-        wire::{Dialect, reply::Validities},
-    };
-    use std::{path::PathBuf, time::Duration};
-
-    struct Nothing;
-
-    impl Operations for Nothing {}
+    use std::path::PathBuf;
 
     /// A service of no mount, with room for three waits for locks.
     pub(in crate::session) fn service() -> Arc<Service> {
-        let never = Duration::ZERO;
-        let handler = Handler {
-            operations: Arc::new(Nothing),
-            validities: Validities {
-                entry: never,
-                attr: never,
-                negative: never,
-                notified: None,
-                block_size: 4096,
-            },
-            dialect: Dialect::default(),
-            interrupts: Interrupts::default(),
-            revocation: Revocation::new(Notifier::new()),
-            mappings: Mappings::default(),
-        };
         let connection = Connection::new(PathBuf::from("/nowhere"), None);
-        Arc::new(Service::new(handler, 4096, 3, connection))
+        Arc::new(Service::new(4096, 3, connection))
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! From a mount point to a live session.
 
 use super::{
-    BackingFiles, Config, Info, Negotiated, Notifier, Session, Threads, Totals, Transport,
-    TransportChoice,
+    BackingFiles, Config, Info, Negotiated, Notifier, Session, Totals, Transport, TransportChoice,
     connection::Connection,
     handler::Handler,
     handshake::Handshake,
@@ -12,12 +11,15 @@ use super::{
     queues::Queues,
     revoke::Revocation,
     service::Service,
+    watch::Watch,
 };
 use crate::{
-    interrupt::Interrupts,
     mount::{self, Attached, MountError, Mounted, UmountFlags, umount},
     operations::Operations,
-    transport::{device::SpawnDeviceWorker, uring::Kicker},
+    transport::{
+        device::SpawnDeviceWorker,
+        uring::{self, Kicker},
+    },
     wire::{Dialect, InitFlags, MINOR_WITH_EPOCHS, device::pack, reply::Validities},
 };
 use parking_lot::Mutex;
@@ -25,9 +27,57 @@ use std::{
     num::NonZero,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    sync::Arc,
-    thread,
+    sync::{Arc, atomic::AtomicBool},
+    thread::{self, JoinHandle},
 };
+
+impl Session {
+    /// Mounts `operations` at `mount_point`. When this returns, the mount is live.
+    ///
+    /// `Operations::init` is called before the first request. It is called again if io_uring fails
+    /// although the kernel offered it, and the session starts anew without.
+    ///
+    /// # Errors
+    /// [`MountError`], with a message that says what can be done; nothing stays mounted.
+    pub fn mount(
+        operations: Arc<dyn Operations>,
+        mount_point: &Path,
+        config: &Config,
+    ) -> Result<Self, MountError> {
+        Self::mount_with(operations, mount_point, config, Notifier::new())
+    }
+
+    /// As [`Session::mount`], with an existing notifier, so that the operations can hold it.
+    ///
+    /// # Errors
+    /// As [`Session::mount`].
+    pub fn mount_with(
+        operations: Arc<dyn Operations>,
+        mount_point: &Path,
+        config: &Config,
+        notifier: Notifier,
+    ) -> Result<Self, MountError> {
+        let plan = match (config.transport, uring::available()) {
+            (TransportChoice::Dev, _) => Err("the configuration says /dev/fuse".to_owned()),
+            (TransportChoice::Uring, Err(reason)) => return Err(MountError::NoUring { reason }),
+            (TransportChoice::Uring | TransportChoice::Auto, available) => available,
+        };
+        let mut start = Start {
+            operations,
+            config,
+            notifier,
+            plan,
+        };
+        match start.run(mount_point) {
+            Err(MountError::Queue { qid, source }) if config.transport == TransportChoice::Auto => {
+                tracing::warn!(qid, %source, "io_uring failed, mounting without");
+                start.plan = Err(format!("the kernel refused queue {qid}: {source}"));
+                start.run(mount_point)
+            }
+            result => result,
+        }
+    }
+}
 
 /// A mount without a session; undone when dropped.
 struct Fresh {
@@ -47,16 +97,16 @@ impl Drop for Fresh {
 }
 
 /// What a session starts from.
-pub(super) struct Start<'a> {
-    pub(super) operations: Arc<dyn Operations>,
-    pub(super) config: &'a Config,
-    pub(super) notifier: Notifier,
+struct Start<'a> {
+    operations: Arc<dyn Operations>,
+    config: &'a Config,
+    notifier: Notifier,
     /// Whether to offer io_uring, or why not.
-    pub(super) plan: Result<(), String>,
+    plan: Result<(), String>,
 }
 
 impl Start<'_> {
-    pub(super) fn run(mut self, mount_point: &Path) -> Result<Session, MountError> {
+    fn run(&mut self, mount_point: &Path) -> Result<Session, MountError> {
         let Attached {
             device,
             dir,
@@ -78,11 +128,11 @@ impl Start<'_> {
         }
         let mounted = mount::mounted_at(&fresh.dir).ok().flatten();
         let connection = Connection::new(fresh.dir.clone(), mounted.as_ref());
-        let service = Arc::new(self.service(&negotiated, connection));
+        let handler = Arc::new(self.handler(&negotiated, connection));
         if queues.is_some()
             && let Err(reason) = policy::may_return()
         {
-            service.watch.policy_slots.refuse(reason);
+            handler.service.policy_slots.refuse(reason);
         }
         self.notifier.begin(&device);
         handshake.finish(&negotiated)?;
@@ -91,16 +141,18 @@ impl Start<'_> {
             Some(_) => Transport::Uring,
             None => Transport::Dev,
         };
-        let threads = self.start_threads(&service, &device, queues, mounted.as_ref())?;
+        let (watch, threads) = self.start_threads(&handler, &device, queues, mounted.as_ref())?;
         fresh.keep = true;
         Ok(Session {
-            service,
-            notifier: self.notifier,
+            handler,
+            watch,
+            notifier: self.notifier.clone(),
             info: Info {
                 mount_point: std::mem::take(&mut fresh.dir),
                 transport,
                 why: self
                     .plan
+                    .clone()
                     .err()
                     .unwrap_or_else(|| "io_uring is faster".into()),
                 threads: 0,
@@ -150,7 +202,7 @@ impl Start<'_> {
         }
     }
 
-    fn service(&self, negotiated: &Negotiated, connection: Connection) -> Service {
+    fn handler(&self, negotiated: &Negotiated, connection: Connection) -> Handler {
         let config = self.config;
         let validities = Validities {
             entry: config.entry_timeout,
@@ -163,81 +215,85 @@ impl Start<'_> {
             block_size: config.mount.block_size.unwrap_or(config.block_size),
         }
         .limited();
-        let handler = Handler {
-            operations: self.operations.clone(),
+        let service = Arc::new(Service::new(
+            negotiated.payload_max(),
+            config.lock_waiters,
+            connection,
+        ));
+        let operations = self.operations.clone();
+        Handler {
+            operations: operations.clone(),
             validities,
             dialect: Dialect {
                 setxattr_ext: negotiated.flags.contains(InitFlags::SETXATTR_EXT),
             },
-            interrupts: Interrupts::default(),
-            revocation: Revocation::new(self.notifier.clone()),
+            service: service.clone(),
+            revocation: Revocation {
+                done: AtomicBool::new(false),
+                operations,
+                service,
+                notifier: self.notifier.clone(),
+            },
             mappings: Mappings::default(),
-        };
-        Service::new(
-            handler,
-            negotiated.payload_max(),
-            config.lock_waiters,
-            connection,
-        )
-    }
-
-    /// Threads that read the device when it carries all requests.
-    fn readers(&self) -> usize {
-        match self.config.threads {
-            0 => thread::available_parallelism().map_or(2, NonZero::get),
-            threads => threads,
         }
     }
 
     fn start_threads(
         &self,
-        service: &Arc<Service>,
+        handler: &Arc<Handler>,
         device: &Arc<OwnedFd>,
         queues: Option<Queues>,
         mounted: Option<&Mounted>,
-    ) -> Result<Threads, MountError> {
+    ) -> Result<(Arc<Watch>, [JoinHandle<()>; 2]), MountError> {
         let failed = |source| MountError::Start { source };
         let threads_max = self.config.threads_max.max(1);
         let mut pools = Vec::new();
-        let mut readers = self.readers();
+        // When the device carries all requests.
+        let mut readers = match self.config.threads {
+            0 => thread::available_parallelism().map_or(2, NonZero::get),
+            threads => threads,
+        };
         if let Some(queues) = queues {
             let number = mounted.map_or(0, |it| {
                 pack(libc::makedev(it.device_major, it.device_minor))
             });
-            let kicker = Kicker::start(number, service.dir()).map_err(failed)?;
-            pools = queues.register(service, device, kicker, threads_max)?;
+            let kicker = Kicker::start(number, handler.service.dir()).map_err(failed)?;
+            pools = queues.register(handler, device, kicker, threads_max)?;
             readers = 1;
         }
         let spawn_worker = || SpawnDeviceWorker {
             device: device.clone(),
+            handler: handler.clone(),
         };
         let pool = WorkerPool::new(
             "/dev/fuse".into(),
             threads_max.max(readers),
             Box::new(spawn_worker()),
-            service.watch.clone(),
+            &handler.service,
         );
         for _ in 0..readers {
-            let starting = StartingWorker::new(&pool);
             spawn_worker()
-                .spawn_worker(service, starting)
+                .spawn_worker(StartingWorker::new(&pool))
                 .map_err(failed)?;
         }
         pools.push(pool);
-        let owner = service.clone();
-        let watch = thread::Builder::new()
+        let watch = Arc::new(Watch {
+            service: handler.service.clone(),
+            pools: Mutex::new(pools),
+        });
+        let owner = watch.clone();
+        let watching = thread::Builder::new()
             .name("holdfast-watch".into())
-            .spawn(move || owner.watch.run(&owner))
+            .spawn(move || owner.run())
             .map_err(failed)?;
-        service.watch.look_after(pools);
-        let (notifier, device, owner) = (self.notifier.clone(), device.clone(), service.clone());
-        let notifier = thread::Builder::new()
+        let (notifier, device, owner) = (self.notifier.clone(), device.clone(), handler.clone());
+        let notifying = thread::Builder::new()
             .name("holdfast-notify".into())
-            .spawn(move || notifier.run(&device, &owner))
+            .spawn(move || notifier.run(&device, &owner.service, &*owner.operations))
             .map_err(|source| {
-                service.watch.close();
+                watch.close();
                 failed(source)
             })?;
-        Ok(Threads { watch, notifier })
+        Ok((watch, [watching, notifying]))
     }
 }

@@ -4,7 +4,6 @@
 //! Operations that wait for a device are all timed. The result is the distribution of times by
 //! operation; requests are counted elsewhere.
 
-use super::counters::Counters;
 use crate::wire::Opcode;
 use std::{
     sync::{
@@ -120,9 +119,9 @@ impl Sampler {
 
     /// Its reply is about to be handed over.
     #[inline]
-    pub(super) fn end(&mut self, counters: &Counters) {
+    pub(super) fn end(&mut self, operations: &Operations) {
         if let Some((opcode, begun)) = self.timed.take()
-            && let Some(of) = counters.operations.of(opcode)
+            && let Some(of) = operations.of(opcode)
         {
             of.add(begun.elapsed());
         }
@@ -166,14 +165,14 @@ mod tests {
 
     #[test]
     fn one_request_of_many_is_timed_and_each_that_waits_for_a_device() {
-        let (counters, mut sampler) = (Counters::default(), Sampler::default());
+        let (operations, mut sampler) = (Operations::default(), Sampler::default());
         let mut serve = |opcode: Opcode, count| {
             for _ in 0..count {
                 sampler.begin(opcode as u32);
-                sampler.end(&counters);
+                sampler.end(&operations);
             }
             let mut times = Times::default();
-            counters.operations.get(opcode).unwrap().add_to(&mut times);
+            operations.get(opcode).unwrap().add_to(&mut times);
             times
         };
         let lookups = serve(Opcode::Lookup, 10 * EVERY);
@@ -181,24 +180,24 @@ mod tests {
         assert!(lookups.sum > Duration::ZERO);
         assert_eq!(serve(Opcode::Fsync, 30).count(), 30);
         sampler.begin(9999);
-        sampler.end(&counters);
+        sampler.end(&operations);
         sampler.begin(u32::MAX);
-        sampler.end(&counters);
+        sampler.end(&operations);
     }
 
     #[test]
     fn what_recurs_is_timed_at_each_of_its_steps() {
-        let (counters, mut sampler) = (Counters::default(), Sampler::default());
+        let (operations, mut sampler) = (Operations::default(), Sampler::default());
         let steps = [Opcode::Lookup, Opcode::Open, Opcode::Read, Opcode::Release];
         for _ in 0..EVERY {
             for opcode in steps {
                 sampler.begin(opcode as u32);
-                sampler.end(&counters);
+                sampler.end(&operations);
             }
         }
         for opcode in steps {
             let mut times = Times::default();
-            counters.operations.get(opcode).unwrap().add_to(&mut times);
+            operations.get(opcode).unwrap().add_to(&mut times);
             assert_eq!(times.count(), 1, "{opcode:?}");
         }
     }

@@ -6,55 +6,29 @@
 //!
 //! # Invariants
 //! While `awake == false` there is nothing to look at, or a thread is about to call
-//! [`Watch::wake`]. The watch clears `awake` first and then looks once more; other threads publish
-//! their state before `wake` reads `awake` (all SeqCst).
+//! [`Wakeup::wake`](super::wakeup::Wakeup::wake). The watch clears `awake` first and then looks
+//! once more; other threads publish their state before `wake` reads `awake` (all SeqCst).
 //!
 //! # Locking
-//! `over` is a leaf, taken by the watch between two looks and by callers of `wake`. `pools` is
-//! locked during a look, which takes `over` only when an added thread ends at once.
+//! `pools` is locked during a look, which takes the lock of the session's end only when an added
+//! thread ends at once.
 
-use super::{policy::PolicySlots, pool::WorkerPool, service::Service};
-use parking_lot::{Condvar, Mutex};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use super::{pool::WorkerPool, service::Service};
+use parking_lot::Mutex;
+use std::sync::{Arc, atomic::Ordering};
 
-/// Interval between two looks.
-const TICK: Duration = Duration::from_millis(1);
 /// Empty looks before it sleeps.
 const EMPTY_LOOKS: u32 = 20;
 
 /// The session's watch.
-#[derive(Default)]
-pub(crate) struct Watch {
-    /// Guards the list: all pools while the session lasts, none after, because they hold the watch.
-    pools: Mutex<Vec<Arc<WorkerPool>>>,
-    pub(crate) policy_slots: PolicySlots,
-    awake: AtomicBool,
-    /// Guards the end of the session.
-    over: Mutex<bool>,
-    wakeup: Condvar,
+pub(super) struct Watch {
+    pub(super) service: Arc<Service>,
+    /// Guards the list: all pools while the session lasts, none after, because they hold the
+    /// connection.
+    pub(super) pools: Mutex<Vec<Arc<WorkerPool>>>,
 }
 
 impl Watch {
-    /// There is something to look at.
-    pub(crate) fn wake(&self) {
-        if !self.awake.load(Ordering::SeqCst) {
-            let _over = self.over.lock();
-            self.awake.store(true, Ordering::SeqCst);
-            self.wakeup.notify_one();
-        }
-    }
-
-    /// Sets the pools.
-    pub(super) fn look_after(&self, pools: Vec<Arc<WorkerPool>>) {
-        *self.pools.lock() = pools;
-    }
-
     /// How many threads serve.
     pub(super) fn threads(&self) -> usize {
         self.pools.lock().iter().map(|pool| pool.threads()).sum()
@@ -63,46 +37,31 @@ impl Watch {
     /// The session is over.
     pub(super) fn close(&self) {
         self.pools.lock().clear();
-        *self.over.lock() = true;
-        self.wakeup.notify_one();
+        self.service.wakeup.close();
     }
 
     /// The thread.
-    pub(super) fn run(&self, service: &Arc<Service>) {
+    pub(super) fn run(&self) {
+        let wakeup = &self.service.wakeup;
         let mut seen_nothing = 0;
-        let mut over = self.over.lock();
-        while !*over {
-            if self.awake.load(Ordering::SeqCst) {
-                self.wakeup.wait_for(&mut over, TICK);
-            } else {
-                self.wakeup.wait(&mut over);
-                continue;
-            }
-            drop(over);
-            seen_nothing = if self.look(service) {
-                0
-            } else {
-                seen_nothing + 1
-            };
+        while wakeup.wait() {
+            seen_nothing = if self.look() { 0 } else { seen_nothing + 1 };
             if seen_nothing >= EMPTY_LOOKS {
-                self.awake.store(false, Ordering::SeqCst);
-                if self.look(service) {
-                    self.awake.store(true, Ordering::SeqCst);
+                wakeup.awake.store(false, Ordering::SeqCst);
+                if self.look() {
+                    wakeup.awake.store(true, Ordering::SeqCst);
                 }
                 seen_nothing = 0;
             }
-            over = self.over.lock();
         }
     }
 
     /// Looks at all. Must it be repeated?
-    fn look(&self, service: &Arc<Service>) -> bool {
+    fn look(&self) -> bool {
         let pools = self.pools.lock();
-        let short = pools
-            .iter()
-            .fold(false, |short, pool| pool.look(service) | short);
+        let short = pools.iter().fold(false, |short, pool| pool.look() | short);
         drop(pools);
-        self.policy_slots.look() | short
+        self.service.policy_slots.look() | short
     }
 }
 
@@ -115,16 +74,20 @@ mod tests {
     #[test]
     fn the_watch_falls_asleep_and_can_be_woken_and_ended_in_either_state() {
         let service = service();
-        let owner = service.clone();
-        let thread = thread::spawn(move || owner.watch.run(&owner));
+        let watch = Arc::new(Watch {
+            service: service.clone(),
+            pools: Mutex::default(),
+        });
+        let owner = watch.clone();
+        let thread = thread::spawn(move || owner.run());
         for _ in 0..3 {
-            service.watch.wake();
-            assert!(service.watch.awake.load(Ordering::SeqCst));
-            while service.watch.awake.load(Ordering::SeqCst) {
+            service.wakeup.wake();
+            assert!(service.wakeup.awake.load(Ordering::SeqCst));
+            while service.wakeup.awake.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
         }
-        service.watch.close();
+        watch.close();
         thread.join().unwrap();
     }
 }

@@ -2,22 +2,18 @@
 
 use super::{
     counters::Counters,
-    handler::Outcome,
     policy::ReplyPolicy,
     pool::{RequestWait, WorkerPool},
-    service::Service,
     timing::Sampler,
 };
-use crate::{transport::frame::Frame, wire::Malformed};
 use holdfast_types::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::sync::Arc;
 
 /// A serving thread.
 pub(crate) struct Worker {
-    pub(crate) service: Arc<Service>,
-    pub(crate) pool: Arc<WorkerPool>,
-    pub(crate) counters: Arc<Counters>,
+    pool: Arc<WorkerPool>,
+    pub(super) counters: Arc<Counters>,
     /// The processor of its queue; `None` for `/dev/fuse`.
     processor: Option<u16>,
     /// The policy that replies are committed under, if it is usable.
@@ -28,16 +24,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(
-        service: Arc<Service>,
-        pool: Arc<WorkerPool>,
-        processor: Option<u16>,
-    ) -> Self {
+    pub(crate) fn new(pool: Arc<WorkerPool>, processor: Option<u16>) -> Self {
+        let service = &pool.service;
         // With `/dev/fuse` only another system call would tell whether a request has arrived.
-        let policy = processor.and_then(|_| ReplyPolicy::of_this_thread(&service.watch));
+        let policy = processor.and_then(|_| ReplyPolicy::of_this_thread(&service.policy_slots));
         Self {
             counters: service.registry.enlist(),
-            service,
             pool,
             processor,
             policy,
@@ -58,23 +50,14 @@ impl Worker {
         self.sampler.begin(opcode);
     }
 
-    /// Serves the request in `frame`, unless it was malformed.
-    pub(crate) fn serve(&mut self, frame: &mut Frame, accepted: Result<(), Malformed>) -> Outcome {
-        let handler = &self.service.clone().handler;
-        match accepted {
-            Ok(()) => handler.serve(frame, self),
-            Err(error) => handler.malformed(frame.header().opcode, error, &self.counters),
-        }
-    }
-
     /// The reply is about to be committed.
     pub(crate) fn before_reply(&mut self) {
-        self.sampler.end(&self.counters);
+        self.sampler.end(&self.counters.operations);
         self.pool.end();
         if !self.away
             && let Some(policy) = &mut self.policy
         {
-            policy.before_reply();
+            policy.before_reply(&self.pool.service.wakeup);
         }
     }
 
@@ -100,9 +83,9 @@ impl Worker {
         // First, because new threads inherit the policy.
         self.before_wait();
         if !self.away {
-            self.away = self.processor.is_some() && self.service.leave_processor();
+            self.away = self.processor.is_some() && self.pool.service.leave_processor();
         }
-        self.pool.stand_in(&self.service);
+        self.pool.stand_in();
     }
 
     /// The request waits for another one: an unlock, perhaps forever, or a write of the kernel's.
@@ -110,7 +93,7 @@ impl Worker {
     /// # Errors
     /// `ENOLCK`: the limit of waits is reached, or no thread could serve the other request.
     pub(super) fn before_request_wait(&mut self) -> Result<RequestWait, Errno> {
-        let wait = RequestWait::new(&self.service, &self.pool).ok_or(Errno::ENOLCK)?;
+        let wait = RequestWait::new(&self.pool).ok_or(Errno::ENOLCK)?;
         self.before_long();
         if self.pool.has_another() {
             Ok(wait)

@@ -6,9 +6,9 @@
 
 use super::{frame::Frame, mark_serving, sys::clone_device};
 use crate::session::{
-    handler::Outcome,
+    handler::{Handler, Outcome},
     pool::{SpawnWorker, StartingWorker},
-    service::{Service, ServingGuard},
+    service::ServingGuard,
     worker::Worker,
 };
 use crate::wire::layout;
@@ -19,24 +19,27 @@ use std::{io, os::fd::OwnedFd, sync::Arc, thread};
 /// Starts readers.
 pub(crate) struct SpawnDeviceWorker {
     pub(crate) device: Arc<OwnedFd>,
+    pub(crate) handler: Arc<Handler>,
 }
 
 impl SpawnWorker for SpawnDeviceWorker {
-    fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()> {
+    fn spawn_worker(&self, starting: StartingWorker) -> io::Result<()> {
         // Without a clone (no permission for the device, say) all threads read from one queue.
         let own = clone_device(&self.device).map_or_else(|_| self.device.clone(), Arc::new);
+        let service = &starting.pool.service;
         let frame = Frame::new(service.payload_max)?;
         let serving_guard = ServingGuard::new(service);
+        let handler = self.handler.clone();
         thread::Builder::new()
             .name("holdfast-dev".into())
             .spawn(move || {
                 mark_serving();
                 starting.pool.join();
-                let worker =
-                    Worker::new(serving_guard.service.clone(), starting.pool.clone(), None);
+                let worker = Worker::new(starting.pool.clone(), None);
                 drop(starting);
                 let mut reader = Reader {
                     device: own,
+                    handler,
                     worker,
                 };
                 match reader.run(frame) {
@@ -52,6 +55,7 @@ impl SpawnWorker for SpawnDeviceWorker {
 
 struct Reader {
     device: Arc<OwnedFd>,
+    handler: Arc<Handler>,
     worker: Worker,
 }
 
@@ -80,7 +84,7 @@ impl Reader {
             return Err(io::Error::other("a request without a header was read"));
         }
         let accepted = frame.accept_flat(len);
-        let outcome = self.worker.serve(frame, accepted);
+        let outcome = self.handler.serve(frame, accepted, &mut self.worker);
         self.worker.before_reply();
         match outcome {
             Outcome::Reply(result) => reply(&self.device, frame, result),

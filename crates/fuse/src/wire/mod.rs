@@ -3,22 +3,28 @@
 //! ABI 7.45 (Linux 6.18), understood down to 7.31. Decoding is total: any bytes give a
 //! [`Request`] or a [`Malformed`], never a panic, and never allocate.
 
+pub(crate) mod control;
+mod cursor;
 mod decode;
+mod decode_files;
 pub(crate) mod device;
 mod extension;
 pub(crate) mod flags;
 pub(crate) mod layout;
 mod listing;
+mod malformed;
 mod opcode;
 pub(crate) mod reply;
 mod request;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{Body, Dialect};
+pub use cursor::Body;
+pub use decode::Dialect;
 pub use extension::Extensions;
 pub use flags::{InitFlags, OpenReply};
 pub use listing::DirSink;
+pub use malformed::Malformed;
 pub use opcode::Opcode;
 pub use request::{
     CopyRequest, CreateRequest, Forgets, Header, InitRequest, LockRequest, LockType, OpenRequest,
@@ -33,17 +39,3 @@ pub const ABI_MINOR: u32 = 45;
 pub const ABI_MINOR_MIN: u32 = 31;
 /// The minor version from which all names can be expired at once (Linux 6.16).
 pub(crate) const MINOR_WITH_EPOCHS: u32 = 44;
-
-/// A request with inconsistent bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed request: {what}")]
-pub struct Malformed {
-    /// What is wrong with it.
-    pub what: &'static str,
-}
-
-impl Malformed {
-    pub(crate) const fn new(what: &'static str) -> Self {
-        Self { what }
-    }
-}

@@ -19,7 +19,7 @@ mod queue;
 mod sys;
 
 pub(crate) use kick::Kicker;
-pub(crate) use queue::{Entry, Report, SpawnQueueWorker};
+pub(crate) use queue::{Entry, SpawnQueueWorker};
 
 use std::{fs, io};
 

@@ -6,20 +6,15 @@ use super::{
 };
 use crate::{
     session::{
-        handler::Outcome,
+        handler::{Handler, Outcome},
         pool::{SpawnWorker, StartingWorker},
-        service::{Service, ServingGuard},
+        service::ServingGuard,
         worker::{Worker, pin},
     },
     transport::{frame::Frame, mark_serving},
 };
 use holdfast_types::Errno;
-use std::{
-    io,
-    os::fd::OwnedFd,
-    sync::{Arc, mpsc::Sender},
-    thread,
-};
+use std::{io, os::fd::OwnedFd, sync::Arc, thread};
 
 /// The ring of a thread to be started.
 pub(crate) struct Entry {
@@ -37,43 +32,38 @@ impl Entry {
     /// Starts the thread. It registers the entry, reports the result, and serves until the
     /// connection ends.
     pub(crate) fn start(
-        self,
-        service: &Arc<Service>,
+        mut self,
+        handler: Arc<Handler>,
         starting: StartingWorker,
         registered: impl FnOnce(io::Result<()>) + Send + 'static,
     ) -> io::Result<()> {
-        let frame = Frame::new(service.payload_max)?;
-        let serving_guard = ServingGuard::new(service);
+        let frame = Frame::new(handler.service.payload_max)?;
+        let serving_guard = ServingGuard::new(&handler.service);
         thread::Builder::new()
             .name(format!("holdfast-cpu{}", self.qid))
-            .spawn(move || self.run(frame, &serving_guard.service, starting, registered))?;
+            .spawn(move || {
+                mark_serving();
+                pin(self.qid);
+                let first = match self.register(frame) {
+                    Ok(first) => first,
+                    Err(error) => return registered(Err(error)),
+                };
+                starting.pool.join();
+                let mut server = Server {
+                    ring: self.ring,
+                    handler,
+                    worker: Worker::new(starting.pool.clone(), Some(self.qid)),
+                };
+                drop(starting);
+                registered(Ok(()));
+                // Named last, so it is dropped last.
+                let service = &serving_guard.service;
+                match server.serve(first) {
+                    Ok(()) => service.end(),
+                    Err(error) => service.fail(format_args!("queue {}: {error}", self.qid)),
+                }
+            })?;
         Ok(())
-    }
-
-    fn run(
-        mut self,
-        frame: Frame,
-        service: &Arc<Service>,
-        starting: StartingWorker,
-        registered: impl FnOnce(io::Result<()>),
-    ) {
-        mark_serving();
-        pin(self.qid);
-        let first = match self.register(frame) {
-            Ok(first) => first,
-            Err(error) => return registered(Err(error)),
-        };
-        starting.pool.join();
-        let mut server = Server {
-            ring: self.ring,
-            worker: Worker::new(service.clone(), starting.pool.clone(), Some(self.qid)),
-        };
-        drop(starting);
-        registered(Ok(()));
-        match server.serve(first) {
-            Ok(()) => service.end(),
-            Err(error) => service.fail(format_args!("queue {}: {error}", self.qid)),
-        }
     }
 
     /// Offers the frame to the kernel, and returns an error if it is refused. Returns a request
@@ -94,30 +84,34 @@ impl Entry {
 pub(crate) struct SpawnQueueWorker {
     pub(crate) qid: u16,
     pub(crate) device: Arc<OwnedFd>,
+    pub(crate) handler: Arc<Handler>,
     pub(crate) kicker: Arc<Kicker>,
 }
 
 impl SpawnWorker for SpawnQueueWorker {
-    fn spawn_worker(&self, service: &Arc<Service>, starting: StartingWorker) -> io::Result<()> {
+    fn spawn_worker(&self, starting: StartingWorker) -> io::Result<()> {
         let entry = Entry::new(&self.device, self.qid)?;
-        let (qid, owner, kicker) = (self.qid, service.clone(), self.kicker.clone());
-        entry.start(service, starting, move |registered| match registered {
-            Ok(()) => {
-                if let Err(error) = kicker.kick(qid) {
-                    owner.fail(format_args!("no process looks after queue {qid}: {error}"));
+        let (qid, kicker) = (self.qid, self.kicker.clone());
+        let service = starting.pool.service.clone();
+        entry.start(
+            self.handler.clone(),
+            starting,
+            move |registered| match registered {
+                Ok(()) => {
+                    if let Err(error) = kicker.kick(qid) {
+                        service.fail(format_args!("no process looks after queue {qid}: {error}"));
+                    }
                 }
-            }
-            Err(error) if is_end(&error) => owner.end(),
-            Err(error) => owner.fail(format_args!("a further entry of queue {qid}: {error}")),
-        })
+                Err(error) if is_end(&error) => service.end(),
+                Err(error) => service.fail(format_args!("a further entry of queue {qid}: {error}")),
+            },
+        )
     }
 }
 
-/// Reports the registration of one of a queue's first threads.
-pub(crate) type Report = Sender<(u16, io::Result<()>)>;
-
 struct Server {
     ring: Ring,
+    handler: Arc<Handler>,
     worker: Worker,
 }
 
@@ -140,7 +134,7 @@ impl Server {
             };
             self.worker.begin();
             let accepted = frame.accept_split();
-            let outcome = self.worker.serve(&mut frame, accepted);
+            let outcome = self.handler.serve(&mut frame, accepted, &mut self.worker);
             let result = match outcome {
                 Outcome::Reply(result) => result,
                 // No request without an answer arrives here; if one did, the frame would be

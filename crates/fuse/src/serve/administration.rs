@@ -1,11 +1,15 @@
-//! Revoking a mount: the part of the core.
+//! What administrators request of a mount: to revoke it, to trim it, and control requests.
 
 use super::{
-    CoreOperations,
-    caller::{is_admin, uid},
+    Asking, CoreOperations,
+    caller::{is_admin, uid, unchecked_caller},
 };
-use crate::Context;
+use crate::{
+    Context,
+    wire::control::{CONTROL, FITRIM, TrimRange, framed, unframed},
+};
 use holdfast_core::types::{Errno, Ino, Result};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// The user id where the kernel does not send one.
 const UNTOLD: u32 = u32::MAX;
@@ -21,6 +25,36 @@ impl CoreOperations {
         }
         self.write_dirty_pages();
         self.fs.revoke()
+    }
+
+    /// Answers an ioctl with bytes.
+    pub(super) fn control(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        command: u32,
+        input: &[u8],
+    ) -> Result<Vec<u8>> {
+        // FITRIM is for the file system that an open file is on; other requests are for its root.
+        if command != FITRIM && (command != CONTROL || ino != Ino::ROOT) {
+            return Err(Errno::ENOTTY);
+        }
+        let control = self.control.read().clone().ok_or(Errno::ENOTTY)?;
+        let may_administer = may_unmount(cx);
+        if command == CONTROL {
+            let asking = Asking {
+                caller: unchecked_caller(cx),
+                may_administer,
+            };
+            let answer = control.call(unframed(input)?, &asking)?;
+            return Ok(framed(&answer)?.to_vec());
+        }
+        if !may_administer {
+            return Err(Errno::EPERM);
+        }
+        let mut range = TrimRange::read_from_bytes(input).map_err(|_| Errno::EINVAL)?;
+        range.len = control.trim(range.start, range.len, range.least)?;
+        Ok(range.as_bytes().to_vec())
     }
 
     /// Has the kernel write its dirty pages, of shared mappings or of its writeback cache. An
@@ -54,7 +88,7 @@ impl CoreOperations {
 ///
 /// The process is read where the request does not name the user. Its id cannot belong to another
 /// process by then: a caller waits for its request and cannot end, not even killed.
-pub(super) fn may_unmount(cx: &Context<'_>) -> bool {
+fn may_unmount(cx: &Context<'_>) -> bool {
     let caller = if cx.uid == UNTOLD {
         uid(cx.pid)
     } else {
