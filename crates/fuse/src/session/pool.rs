@@ -32,6 +32,9 @@ use std::{
 
 /// Most threads added at once.
 const ADDED_MAX: usize = 8;
+/// So often a wait for another request adds threads before it is refused: those that were added may
+/// wait as well.
+const ATTEMPTS_MAX: u32 = 8;
 /// Polling interval while a thread starts.
 const START_POLL: Duration = Duration::from_micros(50);
 
@@ -160,16 +163,18 @@ impl WorkerPool {
     }
 
     /// Is there a thread that waits for no other request: ready, or serving one that ends by
-    /// itself? A starting thread may fail, so it does not count before it has joined; the answer
-    /// waits for that.
-    pub(super) fn has_another(&self) -> bool {
+    /// itself? If not, the pool grows. A starting thread may fail, so it does not count before it
+    /// has joined; the answer waits for that.
+    pub(super) fn has_another(self: &Arc<Self>) -> bool {
+        let mut attempts = 0..ATTEMPTS_MAX;
         loop {
             // Loaded before `threads`: `join` precedes the drop of `StartingWorker`.
             let starting = self.starting.load(Ordering::SeqCst);
             if self.threads.load(Ordering::SeqCst) > self.request_waits.load(Ordering::SeqCst) {
                 return true;
             }
-            if starting == 0 {
+            // The thread that was ready may have begun a wait itself, and not have grown the pool.
+            if starting == 0 && (attempts.next().is_none() || !self.grow()) {
                 return false;
             }
             thread::sleep(START_POLL);
@@ -184,11 +189,12 @@ impl WorkerPool {
         }
     }
 
-    /// Adds half as many threads as there are: each of them waits, so more will.
-    fn grow(self: &Arc<Self>) {
-        for _ in 0..(self.threads() / 2).clamp(1, ADDED_MAX) {
+    /// Adds half as many threads as there are: each of them waits, so more will. Returns whether
+    /// one was started.
+    fn grow(self: &Arc<Self>) -> bool {
+        for added in 0..(self.threads() / 2).clamp(1, ADDED_MAX) {
             if self.is_full() {
-                return;
+                return added > 0;
             }
             if let Err(error) = self.spawn_worker.spawn_worker(StartingWorker::new(self)) {
                 if !self.complained.swap(true, Ordering::Relaxed) {
@@ -199,9 +205,10 @@ impl WorkerPool {
                         "no further thread is to be had: requests wait for those there are"
                     );
                 }
-                return;
+                return added > 0;
             }
         }
+        true
     }
 }
 
@@ -301,8 +308,27 @@ mod tests {
         thread::scope(|scope| {
             let another = scope.spawn(|| pool.has_another());
             thread::sleep(Duration::from_millis(5));
+            agency.no_memory.store(true, Ordering::SeqCst);
             agency.hired.lock().clear();
             assert!(!another.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_wait_begins_though_the_thread_that_was_ready_waits_as_well() {
+        let (pool, agency) = pool(2, 100);
+        pool.begin();
+        let _first = RequestWait::new(&pool).unwrap();
+        assert!(stands_in(&pool), "the other is ready");
+        // The other counts its own wait, and has not added a thread yet.
+        pool.begin();
+        let _second = RequestWait::new(&pool).unwrap();
+        thread::scope(|scope| {
+            let another = scope.spawn(|| pool.has_another());
+            while agency.arrive() == 0 && !another.is_finished() {
+                thread::yield_now();
+            }
+            assert!(another.join().unwrap());
         });
     }
 
