@@ -12,6 +12,13 @@ use crate::tidy::tree::Tree;
 
 type Edges<'t> = BTreeSet<(&'t str, &'t str)>;
 
+/// Names that methods of the standard library have as well: a call of one leads to no file.
+const OF_STD: [&str; 29] = [
+    "clear", "copy", "count", "drain", "entry", "extend", "filter", "find", "finish", "get",
+    "get_mut", "insert", "is_empty", "iter", "iter_mut", "kind", "last", "len", "next", "push",
+    "read", "remove", "replace", "resize", "retain", "set_len", "take", "truncate", "write",
+];
+
 /// Each crate with its imports, and with its imports and calls.
 fn edges(tree: &Tree) -> impl Iterator<Item = (&str, [Edges<'_>; 2])> {
     let sources = tree.rust().filter(|file| file.path.starts_with("crates/"));
@@ -79,7 +86,8 @@ fn calls<'t>(tree: &'t Tree, folder: &str) -> Edges<'t> {
     for (path, code) in &sources {
         let tokens = tokens(code);
         for call in tokens.windows(3) {
-            let is_call = call[0].0 == "." && matches!(call[2].0, "(" | "::");
+            let is_call =
+                call[0].0 == "." && matches!(call[2].0, "(" | "::") && !OF_STD.contains(&call[1].0);
             let Some([(home, kind)]) = named.get(call[1].0).map(Vec::as_slice).filter(|_| is_call)
             else {
                 continue;
