@@ -1,5 +1,6 @@
 //! Holdfast's volume: a file system on an image file or a block device.
 
+mod block;
 pub mod check;
 pub mod checksum;
 mod error;
@@ -13,6 +14,7 @@ pub mod superblock;
 pub mod tree;
 mod varint;
 
+pub use block::BLOCK;
 pub use check::{CheckOptions, check, recognize};
 pub use error::{Error, Result};
 pub use repair::repair;
@@ -21,6 +23,3 @@ pub use store::{
     VolumeStore, WorkCounts, format, needs, superblock as read_superblock,
 };
 pub use superblock::Label;
-
-/// The unit of space, in bytes.
-pub const BLOCK: usize = 4096;

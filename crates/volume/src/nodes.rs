@@ -5,8 +5,9 @@ use std::sync::Arc;
 use holdfast_device::{BlockDevice, ReadRequest};
 use holdfast_types::Errno;
 
+use crate::block::BLOCK;
+use crate::error::Error;
 use crate::tree::NodeSource;
-use crate::{BLOCK, Error};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 

@@ -7,7 +7,7 @@ use holdfast_device::{BlockDevice, ReadRequest};
 use super::blocks::Blocks;
 use super::finding::Finding;
 use super::sink::Sink;
-use crate::BLOCK;
+use crate::block::BLOCK;
 use crate::space::{Layout, Seal, recorded};
 use crate::superblock::Superblock;
 

@@ -5,7 +5,7 @@ use holdfast_types::{FileType, Ino};
 use super::finding::{Branch, Finding, Owner};
 use super::inodes::{BLOCKS, Census, INLINE, Known};
 use super::{Context, Records};
-use crate::BLOCK;
+use crate::block::BLOCK;
 use crate::space;
 use crate::store::hash::NameHasher;
 use crate::tree::{Contents, Data, DataKey, Extent, XattrValue};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdfast_device::{BlockDevice, Cause, DeviceError, Operation, Result, check_range};
 use parking_lot::RwLock;
 
-use crate::BLOCK;
+use crate::block::BLOCK;
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
 
-use crate::BLOCK;
+use crate::block::BLOCK;
 use crate::nodes::Nodes;
 use crate::space::{Extent, Seal};
 use crate::store::{OpenOptions, VolumeStore};

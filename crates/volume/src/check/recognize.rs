@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
 
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::store::newest_superblock;
 use crate::superblock::SlotError;
-use crate::{BLOCK, Error, Result};
 
 /// The part of a device searched without a superblock: the journal, and nodes and bitmaps behind
 /// it.

@@ -10,7 +10,7 @@ use holdfast_types::{FileType, Ino};
 use super::LOST_TARGET;
 use super::census::Census;
 use super::repair_action::{Action, Actions};
-use crate::BLOCK;
+use crate::block::BLOCK;
 use crate::check::Blocks;
 use crate::space;
 use crate::store::hash::NameHasher;

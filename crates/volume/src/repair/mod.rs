@@ -28,10 +28,10 @@ use holdfast_device::BlockDevice;
 use holdfast_types::Time;
 
 use crate::check::{CheckOptions, Finding, Progress, Report, check};
+use crate::error::{Error, Result};
 use crate::journal::{self, Journal, Position};
 use crate::store::{OpenOptions, VolumeStore, may_change, newest_superblock};
 use crate::superblock::Superblock;
-use crate::{Error, Result};
 use repair_action::Actions;
 use round::{Depth, Round};
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
 
+use crate::block::BLOCK;
 use crate::check::Blocks;
+use crate::error::Error;
 use crate::space::{Extent, GROUP_BLOCKS_MAX};
 use crate::tree::{self, NodeSpace, Pointer};
-use crate::{BLOCK, Error};
 
 /// The bitmap of a group: bitmap blocks are used, and bits behind the group are set.
 pub(super) fn bitmap(used: &Blocks, group: u64) -> Vec<u64> {

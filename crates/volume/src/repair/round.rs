@@ -15,15 +15,16 @@ use super::repair_action::{Action, Actions};
 use super::room::Room;
 use super::write::{self, Writer};
 use crate::check::{Blocks, Branch, Finding, Report, walk};
+use crate::error::{Error, Result};
 use crate::journal::{self, Journal, Record};
 use crate::nodes::Nodes;
 use crate::space::Extent;
 use crate::store::records::Held;
 use crate::superblock::Superblock;
+use crate::tree;
 use crate::tree::{
     Contents, Data, DataKey, Entries, Entry, Hashes, Inode, Inodes, NodeCache, Tree,
 };
-use crate::{Error, Result, tree};
 
 /// Bytes of nodes that are kept: each is read once.
 const CACHE: usize = 1 << 20;

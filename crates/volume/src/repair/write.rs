@@ -8,17 +8,19 @@ use holdfast_types::Ino;
 
 use super::names::Name;
 use super::room::{Room, bitmap};
+use crate::block::BLOCK;
 use crate::check::{Blocks, visit, walk};
+use crate::error::Result;
 use crate::nodes::Nodes;
 use crate::space::{Extent, Layout, Seal, recorded, slot_image};
 use crate::store::hash::NameHasher;
 use crate::store::records::Held;
 use crate::superblock::{SLOTS, Superblock};
+use crate::tree;
 use crate::tree::{
     Birth, Contents, Data, Entries, Entry, EntryKey, HashKey, Hashes, Inode, Inodes, NodeCache,
     NodeSize, Pointer, Record, Root, Tree, XattrValue,
 };
-use crate::{BLOCK, Result, tree};
 
 /// The number of the only subvolume.
 const SUBVOLUME: u32 = 1;

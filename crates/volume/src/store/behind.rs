@@ -10,6 +10,7 @@ use holdfast_types::{Errno, FileType, Ino, Result};
 
 use super::high_water::NUMBERS_END;
 use super::{Inner, VolumeStore};
+use crate::error::Error;
 use crate::journal::Record;
 use crate::space::FileRequest;
 use crate::store::apply::evict::without_last_attributes;
@@ -19,7 +20,7 @@ use crate::store::commit::extent_of;
 use crate::store::file::extent_map::Run;
 use crate::store::memtable::layers::Layers;
 use crate::store::memtable::{SUBVOLUME, TreeCost};
-use crate::{Error, tree};
+use crate::tree;
 
 impl Behind for VolumeStore {
     fn reserve(&self, intent: &Intent) -> Result<Grant> {
@@ -101,7 +102,7 @@ impl VolumeStore {
     /// Makes sure that `high_water` allows the new inodes of a batch. Called before the batch
     /// passes the barrier.
     #[inline]
-    fn admit_created(&self, batch: &[Change<'_>]) -> crate::Result<()> {
+    fn admit_created(&self, batch: &[Change<'_>]) -> crate::error::Result<()> {
         for change in batch {
             if let Change::Create { inode, .. } = change
                 && !self.inner.high_water.allows(inode.ino)
@@ -114,7 +115,7 @@ impl VolumeStore {
 
     /// Waits for a commit only if `ino` is above the durable mark.
     #[cold]
-    fn raise_for(&self, ino: Ino) -> crate::Result<()> {
+    fn raise_for(&self, ino: Ino) -> crate::error::Result<()> {
         let inner = &self.inner;
         if ino.0 >= NUMBERS_END {
             return Err(Error::Damaged(format!("{ino} is no number of an inode")));
@@ -135,7 +136,7 @@ impl Inner {
         kept: Option<&PageOf<'_>>,
         tree_cost: TreeCost,
         reserved: u64,
-    ) -> crate::Result<Lsn> {
+    ) -> crate::error::Result<Lsn> {
         let unused = Cell::new(reserved);
         let made = self.make("a change", |layers, prefetched| {
             self.apply_in(layers, batch, kept, tree_cost, &unused, prefetched)
@@ -154,7 +155,7 @@ impl Inner {
         tree_cost: TreeCost,
         unused: &Cell<u64>,
         prefetched: &Prefetched<'_>,
-    ) -> crate::Result<Lsn> {
+    ) -> crate::error::Result<Lsn> {
         let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
             let extent = if unused.get() > 0 {

@@ -8,7 +8,7 @@ use holdfast_core::shrinkers::{Count, Load, Request, Scan, Shrinker};
 
 use super::inner::Inner;
 use super::memtable::Memtable;
-use crate::BLOCK;
+use crate::block::BLOCK;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Debug)]

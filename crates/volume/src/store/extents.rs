@@ -3,7 +3,7 @@
 use holdfast_types::Ino;
 
 use super::VolumeStore;
-use crate::Result;
+use crate::error::Result;
 use crate::space::Extent;
 use crate::store::file::content::Content;
 use crate::store::file::extent_map::Run;

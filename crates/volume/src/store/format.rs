@@ -9,10 +9,11 @@ use uuid::Uuid;
 
 use super::open::fits;
 use super::reservation::reserve_wanted;
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::journal::{Journal, Position};
 use crate::space::{BUNDLE_MAX, GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, SLOT_BLOCKS, Seal, Space};
 use crate::superblock::{Features, Label, Roots, SLOTS, Superblock};
-use crate::{BLOCK, Error, Result};
 
 /// Blocks before the journal: the superblocks, and space reserved for others.
 const HEAD_BLOCKS: u64 = 16;

@@ -20,7 +20,7 @@ use super::memtable::layers::Layers;
 use super::reservation::budget::Budget;
 use super::reservation::{PageReservations, Pool};
 use super::writeback::preallocation::FilePreallocations;
-use crate::Result;
+use crate::error::Result;
 use crate::journal::Journal;
 use crate::space::Space;
 use crate::superblock::Superblock;

@@ -8,8 +8,8 @@ use super::counters::WorkCounts;
 use super::load::metered::{DeviceUse, Metered};
 use super::open::{OpenOptions, read_superblock};
 use super::{Inner, VolumeStore};
-use crate::Result;
 use crate::check::CowDevice;
+use crate::error::Result;
 use crate::space::Report;
 use crate::superblock::Superblock;
 use crate::tree::CacheCounts;
@@ -122,7 +122,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::BLOCK;
+    use crate::block::BLOCK;
     use crate::store::{FormatOptions, WorkCounts, format};
     use holdfast_core::{FileSystem, Options};
     use holdfast_device::MemoryDevice;

@@ -16,6 +16,8 @@ use super::high_water::HighWater;
 use super::reservation::{PageReservations, Pool};
 use super::survey::Survey;
 use super::{Inner, Promptness, VolumeStore};
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::space::{self, Layout, Loader, Space};
 use crate::store::commit::progress::Progress;
@@ -29,7 +31,6 @@ use crate::store::reservation::budget::{self, Budget};
 use crate::store::writeback::preallocation::FilePreallocations;
 use crate::superblock::{SLOTS, SlotError, Superblock};
 use crate::tree::{NodeCache, Root};
-use crate::{BLOCK, Error, Result};
 
 /// Bitmaps per read batch.
 const BITMAPS: usize = 256;

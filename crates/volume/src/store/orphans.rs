@@ -6,7 +6,7 @@ use holdfast_core::store::{Change, Class, Intent};
 use holdfast_types::Ino;
 
 use super::Inner;
-use crate::Result;
+use crate::error::Result;
 use crate::store::memtable::TreeCost;
 
 impl Inner {

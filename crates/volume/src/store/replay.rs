@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use holdfast_core::store::Change;
 
+use crate::error::{Error, Result};
 use crate::journal::{Map, Position, Record, Replay};
 use crate::space::{self, FileRequest, Space};
 use crate::store::Inner;
@@ -16,7 +17,7 @@ use crate::store::file::extent_map::Run;
 use crate::store::load::SnapshotReader;
 use crate::store::load::in_flight::Ticket;
 use crate::store::memtable::{Memtable, TreeCost};
-use crate::{Error, Result, tree};
+use crate::tree;
 
 impl Inner {
     /// Applies the changes of a [surveyed](super::survey::Survey) journal again. No other change is

@@ -6,9 +6,10 @@ use holdfast_types::Time;
 use std::time::SystemTime;
 
 use super::{Inner, VolumeStore};
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::space::{Extent, Layout, Seal};
 use crate::superblock::Superblock;
-use crate::{BLOCK, Error, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 

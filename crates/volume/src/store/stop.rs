@@ -7,7 +7,7 @@
 use std::mem;
 
 use super::Inner;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 impl Inner {
     pub(super) fn running(&self) -> Result<()> {

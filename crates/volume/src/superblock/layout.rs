@@ -7,7 +7,7 @@ use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{Features, LABEL_MAX, Label, Roots, Superblock, VERSION};
-use crate::BLOCK;
+use crate::block::BLOCK;
 use crate::checksum::checksum;
 use crate::journal::Position;
 use crate::space::{BUNDLE_MAX, Seal};

@@ -6,7 +6,7 @@ use holdfast_device::{Cause, DeviceError, Operation};
 use holdfast_types::Errno;
 
 use super::*;
-use crate::BLOCK;
+use crate::block::BLOCK;
 
 type DeviceResult<T> = holdfast_device::Result<T>;
 

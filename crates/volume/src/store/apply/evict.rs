@@ -8,7 +8,7 @@ use holdfast_types::Ino;
 
 use super::prefetched::Prefetched;
 use super::transaction::Applier;
-use crate::Result;
+use crate::error::Result;
 use crate::store::file::extent_map::{Mapping, Run};
 use crate::store::load::SnapshotReader;
 use crate::store::memtable::Object;

@@ -15,12 +15,13 @@ use std::cell::{Cell, RefCell};
 
 use holdfast_types::Ino;
 
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::store::Inner;
 use crate::store::file::content::{Content, Source};
 use crate::store::file::extent_map::Run;
 use crate::store::file::page::{Page, zeros};
 use crate::store::memtable::layers::Layers;
-use crate::{BLOCK, Error, Result};
 
 /// A missing piece of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

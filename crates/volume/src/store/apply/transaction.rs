@@ -8,6 +8,8 @@ use holdfast_core::store::{Change, InodeRecord, PageOf};
 use holdfast_types::Ino;
 
 use super::prefetched::Prefetched;
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::journal::{Map, Record};
 use crate::space::{Extent, FileRequest};
 use crate::store::file::content::{Content, Source, edges_of};
@@ -15,7 +17,6 @@ use crate::store::file::extent_map::Run;
 use crate::store::load::SnapshotReader;
 use crate::store::memtable::names::Name;
 use crate::store::memtable::{Object, Shard};
-use crate::{BLOCK, Error, Result};
 
 fn went(ino: Ino) -> Error {
     Error::Damaged(format!("file {ino} went"))

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use super::merge::TreeMerge;
 use super::nodes::NewNodes;
-use crate::Result;
+use crate::error::Result;
 use crate::store::Inner;
 use crate::store::commit::Frozen;
 use crate::store::memtable::layers::{Layers, Roots};

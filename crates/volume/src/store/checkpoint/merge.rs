@@ -5,6 +5,7 @@ use holdfast_types::{FileType, Ino};
 
 use super::nodes::NewNodes;
 use super::records::data_changes;
+use crate::error::{Error, Result};
 use crate::store::load::SnapshotReader;
 use crate::store::load::device::Blocks;
 use crate::store::load::records::DataRecords;
@@ -14,7 +15,6 @@ use crate::store::memtable::layers::Roots;
 use crate::store::memtable::names::Names;
 use crate::store::memtable::{Memtable, Object};
 use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, NodeSize, Root};
-use crate::{Error, Result};
 
 pub(in crate::store) struct TreeMerge<'f> {
     /// For the trees before the merge.

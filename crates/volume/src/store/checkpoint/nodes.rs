@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 
 use foldhash::fast::RandomState;
 
+use crate::block::BLOCK;
+use crate::error::Result;
 use crate::space::{self, Extent, Request};
 use crate::store::Inner;
 use crate::tree::{self, NodeSpace, Pointer};
-use crate::{BLOCK, Result};
 
 /// Bytes of nodes collected before they are written.
 const BATCH: usize = 4 << 20;

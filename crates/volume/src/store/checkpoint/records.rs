@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use holdfast_types::Ino;
 
 use super::nodes::NewNodes;
+use crate::block::BLOCK;
+use crate::error::Result;
 use crate::space::Extent;
 use crate::store::load::records::DataRecords;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::{Object, Rest};
 use crate::tree::{self, Contents, Data, DataKey, DataKind, Record as _, XattrValue};
-use crate::{BLOCK, Result};
 
 /// An owned value of the data tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,6 +25,8 @@ use holdfast_core::shrinkers::within_store;
 use holdfast_core::store::Lsn;
 use holdfast_types::Ino;
 
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::journal::{Group, Map, Mode, Overwrite, Position, Record};
 use crate::space::{Extent, Reservation};
 use crate::store::Inner;
@@ -35,7 +37,6 @@ use crate::store::memtable::Memtable;
 use crate::store::memtable::SUBVOLUME;
 use crate::store::memtable::layers::Layers;
 use crate::store::writeback::allocate::FileAllocator;
-use crate::{BLOCK, Error, Result};
 
 /// What a checkpoint merges.
 pub(in crate::store) struct Frozen {

@@ -40,7 +40,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::BLOCK;
+    use crate::block::BLOCK;
     use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
     use holdfast_core::{FileSystem, Memory, Options};
     use holdfast_device::{BlockDevice, MemoryDevice, Result};

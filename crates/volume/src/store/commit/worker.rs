@@ -15,8 +15,8 @@ use holdfast_core::store::Lsn;
 use parking_lot::{Condvar, Mutex};
 
 use super::timer::{Promptness, commits_every, writes_every};
+use crate::error::{Error, Result};
 use crate::store::Inner;
-use crate::{Error, Result};
 
 #[derive(Debug)]
 pub(in crate::store) struct Worker {

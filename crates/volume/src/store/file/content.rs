@@ -20,7 +20,8 @@ use holdfast_core::store::{PageOf, ShownPage};
 use super::dirty_pages::Dirty;
 use super::extent_map::{Mapping, Run};
 use super::page::{Changed, Page, is_part, zeros};
-use crate::{BLOCK, Result};
+use crate::block::BLOCK;
+use crate::error::Result;
 
 pub(in crate::store) use read::MissingRange;
 

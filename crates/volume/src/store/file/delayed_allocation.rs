@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::extent_map::{Mapping, Run};
-use crate::Result;
+use crate::error::Result;
 use crate::space::{FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
 
 /// The allocator of one file's blocks.

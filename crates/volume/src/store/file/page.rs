@@ -9,7 +9,7 @@ use holdfast_core::store::SharedPage;
 use holdfast_device::SECTOR;
 use std::ops::Range;
 
-use crate::BLOCK;
+use crate::block::BLOCK;
 
 const SECTOR_LEN: usize = SECTOR as usize;
 

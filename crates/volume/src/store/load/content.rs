@@ -4,7 +4,7 @@ use holdfast_types::Ino;
 
 use super::SnapshotReader;
 use super::read_range::run_of;
-use crate::Result;
+use crate::error::Result;
 use crate::store::file::content::Content;
 use crate::store::file::extent_map::{Mapping, Run};
 use crate::tree::{Data, DataKey, DataKind};

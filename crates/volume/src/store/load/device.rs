@@ -6,10 +6,11 @@ use holdfast_device::{BlockDevice, Room, WriteRequest};
 use holdfast_types::Errno;
 
 use super::in_flight::{InFlight, Ticket};
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::nodes::Nodes;
 use crate::store::file::content::Source;
 use crate::tree::NodeSource;
-use crate::{BLOCK, Error, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 

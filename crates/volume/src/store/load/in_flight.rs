@@ -12,8 +12,9 @@ use holdfast_device::{BlockDevice, WriteRequest};
 use holdfast_sync::without_idle_policy;
 use parking_lot::{Mutex, RwLock};
 
+use crate::block::BLOCK;
+use crate::error::Result;
 use crate::store::file::page::{Page, WriteInFlight, zeros};
-use crate::{BLOCK, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 /// Blocks per batch of writes.

@@ -6,7 +6,7 @@ use holdfast_types::{FileType, Ino};
 use super::device::Blocks;
 use super::records::DataRecords;
 use super::seen::Seen;
-use crate::Result;
+use crate::error::Result;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Known, Layers};
 use crate::tree::{Contents, Data, DataKey, DataKind, Entries, Hashes, Inodes, NodeCache, Tree};

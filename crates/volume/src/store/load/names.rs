@@ -6,7 +6,7 @@ use holdfast_core::store::{EntryRecord, InodeRecord, NameRun};
 use holdfast_types::Ino;
 
 use super::SnapshotReader;
-use crate::Result;
+use crate::error::Result;
 use crate::store::memtable::Object;
 use crate::store::memtable::names::Names;
 use crate::store::memtable::window::{LayeredNames, Window};

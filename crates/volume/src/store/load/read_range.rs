@@ -6,13 +6,15 @@ use holdfast_core::store::SpaceRun;
 use holdfast_types::Ino;
 
 use super::SnapshotReader;
+use crate::block::BLOCK;
+use crate::error::Result;
+use crate::space;
 use crate::store::Inner;
 use crate::store::file::content::{Content, MissingRange};
 use crate::store::file::extent_map::{Mapping, Run};
 use crate::store::memtable::barrier::Snapshot;
 use crate::store::memtable::layers::{Known, Layers};
 use crate::tree::{self, Data, DataKey, DataKind};
-use crate::{BLOCK, Result, space};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 

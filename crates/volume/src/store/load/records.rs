@@ -3,7 +3,7 @@
 use holdfast_types::Ino;
 
 use super::device::Blocks;
-use crate::Result;
+use crate::error::Result;
 use crate::tree::{Contents, Cursor, Data, DataKey, DataKind, Tree};
 
 /// Reads records of the data tree; cheap for ascending inodes.

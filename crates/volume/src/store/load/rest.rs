@@ -7,9 +7,11 @@ use holdfast_types::{FileType, Ino};
 
 use super::SnapshotReader;
 use super::records::DataRecords;
+use crate::block::BLOCK;
+use crate::error::{Error, Result};
 use crate::store::memtable::layers::Known;
+use crate::tree;
 use crate::tree::{Data, DataKind, XattrValue};
-use crate::{BLOCK, Error, Result, tree};
 
 /// The longest value of an extended attribute, as in Linux.
 const XATTR_MAX: u64 = 64 << 10;

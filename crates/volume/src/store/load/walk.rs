@@ -6,7 +6,7 @@ use holdfast_core::store::InodeRecord;
 use holdfast_types::Ino;
 
 use super::SnapshotReader;
-use crate::Result;
+use crate::error::Result;
 
 impl SnapshotReader<'_> {
     /// Inodes after `after`, by number: at most `max`.

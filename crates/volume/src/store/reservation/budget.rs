@@ -16,10 +16,11 @@ use std::time::Instant;
 use holdfast_core::budget::{Member, Memory};
 use holdfast_core::shrinkers::Registered;
 
+use crate::block::BLOCK;
+use crate::error::Result;
 use crate::store::VolumeStore;
 use crate::store::budget_member::Nodes;
 use crate::store::commit::progress::HELP_MAX;
-use crate::{BLOCK, Result};
 
 /// The least limit of dirty bytes: fewer are not worth a commit.
 const PAGES_MIN: u64 = 4 << 20;

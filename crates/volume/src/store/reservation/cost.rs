@@ -3,10 +3,11 @@
 
 use holdfast_core::store::{Change, Intent};
 
+use crate::block::BLOCK;
+use crate::journal;
 use crate::store::file::content::INLINE_MAX;
 use crate::store::memtable::TreeCost;
 use crate::store::memtable::layers::Roots;
-use crate::{BLOCK, journal};
 
 /// Blocks of a node.
 const NODE: u64 = 4;

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use holdfast_device::Room;
 
-use crate::BLOCK;
+use crate::block::BLOCK;
 use crate::space::Space;
 
 const BLOCK_LEN: u64 = BLOCK as u64;

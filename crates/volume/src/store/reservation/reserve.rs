@@ -3,10 +3,10 @@
 use holdfast_core::store::{Class, Grant, Intent};
 
 use super::cost::Cost;
+use crate::error::{Error, Result};
 use crate::space::{self, Extent, Remedy};
 use crate::store::Inner;
 use crate::store::memtable::TreeCost;
-use crate::{Error, Result};
 
 /// Attempts, as others may take the space that was made.
 const ATTEMPTS: usize = 6;
@@ -126,7 +126,7 @@ impl Inner {
 
     /// Has the journal room for all charges, which include `blocks`?
     fn journal_has_room(&self, blocks: u64, class: Class) -> bool {
-        let block = crate::BLOCK as u64;
+        let block = crate::block::BLOCK as u64;
         let (used, capacity) = (self.journal.used() / block, self.journal.capacity() / block);
         if blocks <= JOURNAL_FEW && used < capacity / 2 {
             return true;

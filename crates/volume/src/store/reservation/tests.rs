@@ -18,7 +18,7 @@ use holdfast_types::{
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::BLOCK;
+use crate::block::BLOCK;
 use crate::store::memtable::TreeCost;
 use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
 use recorder::Blocks;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_types::Ino;
 
-use crate::Result;
+use crate::error::Result;
 use crate::space::{Extent, FileRequest, Preallocations, Reservation};
 use crate::store::Inner;
 use crate::store::file::delayed_allocation::BlockAllocator;

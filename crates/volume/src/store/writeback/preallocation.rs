@@ -17,7 +17,7 @@ use holdfast_sync::PerCore;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
-use crate::Result;
+use crate::error::Result;
 use crate::space::{Extent, FileRequest, Preallocations, Reservation, Space};
 
 /// Files up to this size (in blocks) have no preallocation of their own.

@@ -3,9 +3,10 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
+use crate::block::BLOCK;
+use crate::error::Result;
 use crate::store::commit::progress::HELP_MAX;
 use crate::store::{Inner, VolumeStore};
-use crate::{BLOCK, Result};
 
 /// The limit of dirty pages, however large the journal is: a part of the memory, within bounds
 /// (128 MiB, 1 GiB). From half of it on a commit writes them. The more pages wait, the more of them

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{BLOCK_LEN, Content, Form, touched, whole};
-use crate::Result;
+use crate::error::Result;
 use crate::space::{Extent, FileRequest};
 use crate::store::file::delayed_allocation::{BlockAllocator, Waiting, missing};
 use crate::store::file::extent_map::{Mapping, Run};

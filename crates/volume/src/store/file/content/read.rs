@@ -8,8 +8,9 @@ use std::ops::Range;
 use holdfast_core::store::SpaceRun;
 
 use super::{BLOCK_LEN, Content, Form, Source};
+use crate::block::BLOCK;
+use crate::error::Result;
 use crate::store::file::page::{Changed, zeros};
-use crate::{BLOCK, Result};
 
 /// A part of a read that needs the device.
 #[derive(Debug)]
