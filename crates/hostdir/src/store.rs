@@ -316,16 +316,13 @@ impl Store for HostDirectory {
     }
 
     fn open_inode(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<bool> {
-        let xattrs = self.options.xattrs;
-        let host = &self.host;
         Performer {
-            host,
+            host: &self.host,
             caller,
-            xattrs,
+            xattrs: self.options.xattrs,
             own: &OwnChange::none(),
         }
-        .open(ino, writes)?;
-        Ok(true)
+        .open(ino, writes)
     }
 
     fn close_inode(&self, ino: Ino, writes: bool) {

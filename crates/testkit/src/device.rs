@@ -19,5 +19,5 @@ pub use faulty::{DeviceCall, DeviceFault, Effect, FaultyDevice};
 pub use held::HeldDevice;
 pub use history::History;
 pub use recording::RecordingDevice;
-pub use slow::{Call, SlowDevice};
+pub use slow::SlowDevice;
 pub use sparse::SparseDevice;

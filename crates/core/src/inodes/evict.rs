@@ -2,9 +2,9 @@
 
 use holdfast_sync::{Freeing, Ref};
 
-use super::{InodeWalk, Take, Victims, Visit, victims};
+use super::{InodeWalk, Take, Visit};
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, Object, kept_values};
+use crate::inode::{Inode, Numbered as _, Object, Set, kept_values};
 use crate::locks::InodeLocks;
 use crate::node::Node;
 use crate::quota::Check;
@@ -27,6 +27,9 @@ impl FreeingOrphan {
         &self.freeing
     }
 }
+
+/// Inodes that an evicting walk takes at once.
+const BATCH: usize = 64;
 
 /// What [`FileSystem::drop_caches`](crate::FileSystem::drop_caches) evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,8 +163,8 @@ impl Core {
         self.release_inode(orphan);
     }
 
-    /// Releases what a linked inode holds in memory: the store has it, or (a revoked file system) it
-    /// can never be reached again.
+    /// Releases what a linked inode holds in memory: the store has it, or its file system was
+    /// revoked and it can never be reached again.
     fn unload(&self, inode: &Freeing<Object>) {
         if self.pinned {
             self.release_unreachable(inode);
@@ -226,14 +229,14 @@ impl Core {
     }
 
     /// May the inode be evicted? File locks keep it, unless the file system was revoked.
-    pub(super) fn is_evictable(&self, inode: &Inode) -> bool {
+    fn is_evictable(&self, inode: &Inode) -> bool {
         inode.ino() != Ino::ROOT
             && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
     }
 
     /// Marks an unreferenced inode as freeing. References by number do not prevent that if it is
     /// linked: a load restores them. An unlinked inode could not be loaded, and stays for them.
-    pub(super) fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
+    fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
         let freeing = self.index.begin_evict_though_held(inode)?;
         match freeing.nlink() {
             0 => freeing.unless_held(),
@@ -269,23 +272,24 @@ impl Core {
 
     /// Evicts all unreferenced inodes in this range, except the root.
     pub(crate) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
-        self.evict(Victims::All, range, u64::MAX).1
+        self.evict(range, &mut { u64::MAX }, None).1
     }
 
-    /// Scans at most `most` inodes in this range, and evicts the victims among them. Returns where
-    /// to continue, unless at the end.
+    /// Evicts unreferenced inodes in this range, until so many were scanned. Of a set only those
+    /// that were not used since the last scan, and lose no information. Returns where to continue,
+    /// unless at the end.
     pub(crate) fn evict(
         &self,
-        victims: Victims,
         range: (u64, u64),
-        mut most: u64,
+        most: &mut u64,
+        set: Option<Set>,
     ) -> (Option<u64>, Dropped) {
         let mut dropped = Dropped::default();
-        let mut batch = Vec::with_capacity(victims::BATCH);
         let mut next = Some(range.0);
-        while let Some(from) = next.filter(|_| most > 0) {
-            next = victims.take(self, (from, range.1), &mut most, &mut batch);
-            for freeing in batch.drain(..) {
+        while let Some(from) = next.filter(|_| *most > 0) {
+            let victims;
+            (next, victims) = self.victims((from, range.1), most, set);
+            for freeing in victims {
                 dropped.inodes += 1;
                 if let Ok(body) = freeing.directory() {
                     dropped.names += u64::from(body.names.cached());
@@ -294,6 +298,39 @@ impl Core {
             }
         }
         (next, dropped)
+    }
+
+    /// Marks a batch of such inodes as freeing.
+    fn victims(
+        &self,
+        range: (u64, u64),
+        most: &mut u64,
+        set: Option<Set>,
+    ) -> (Option<u64>, Vec<Freeing<Object>>) {
+        let mut victims = Vec::with_capacity(BATCH);
+        // The unchecked iterator: a reference would prevent the eviction.
+        let guard = holdfast_sync::epoch::pin();
+        let next = self.index.scan(range.0, range.1, &guard, |inode| {
+            victims.extend(self.victim(inode, set));
+            *most -= 1;
+            *most > 0 && victims.len() < BATCH
+        });
+        (next, victims)
+    }
+
+    /// Marks an inode as freeing, if it is to be evicted.
+    fn victim(&self, inode: &Inode, set: Option<Set>) -> Option<Freeing<Object>> {
+        let is_idle = |set| self.reclaim.is_idle(inode, set);
+        if !self.is_evictable(inode) || !set.is_none_or(is_idle) {
+            return None;
+        }
+        let freeing = self.begin_evict(inode)?;
+        // Rechecked in the freeing state, in which no file lock can be taken. Not for an unlinked
+        // inode: a concurrent last FORGET relies on this thread to free it.
+        let goes = freeing.nlink() == 0
+            || self.is_evictable(&freeing)
+                && set.is_none_or(|set| self.reclaim.can_go(&freeing, set));
+        goes.then_some(freeing)
     }
 
     /// Submits the access times that `lazytime` kept back.

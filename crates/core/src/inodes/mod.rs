@@ -14,11 +14,9 @@
 
 mod evict;
 mod shards;
-mod victims;
 mod walk;
 
 pub use evict::Dropped;
 pub(crate) use evict::FreeingOrphan;
-pub(crate) use victims::Victims;
 pub(crate) use walk::Take;
 pub use walk::{InodeWalk, Visit};

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::{INODE_BYTES, NAME_BYTES, passed};
 use crate::file_system::Core;
 use crate::inode::Set;
-use crate::inodes::{InodeWalk, Victims};
+use crate::inodes::InodeWalk;
 
 /// The most inodes and names between two checks.
 const STEP_MAX: u64 = 4096;
@@ -86,7 +86,7 @@ impl Shrinker for Metadata {
         };
         let of = set as usize;
         let range = (clock_hand.at[of], u64::MAX);
-        let (next, dropped) = core.evict(Victims::Idle(set), range, request.objects);
+        let (next, dropped) = core.evict(range, &mut { request.objects }, Some(set));
         clock_hand.left[of] -= u32::from(next.is_none());
         clock_hand.at[of] = next.unwrap_or(0);
         Scan::Freed(dropped.inodes)

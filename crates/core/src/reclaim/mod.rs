@@ -33,7 +33,7 @@ use holdfast_sync::ShardedCounter;
 use once_cell::race::OnceBox;
 
 use crate::file_system::Core;
-use crate::inode::{Epochs, Inode};
+use crate::inode::{Epochs, Inode, Part, Scanned, Set};
 use balance::{Balance, Side};
 use content::Content;
 pub(crate) use content::page_key;
@@ -112,6 +112,25 @@ impl Reclaim {
     pub(crate) fn frees_inodes(&self) -> bool {
         let shrinkers = self.shrinkers.get();
         shrinkers.is_some_and(|shrinkers| shrinkers.metadata.is_busy())
+    }
+
+    /// Was an inode of this set not used since the last scan?
+    pub(crate) fn is_idle(&self, inode: &Inode, set: Set) -> bool {
+        let scanned = inode.scan(Part::Inode, set, &self.epochs);
+        if scanned == Scanned::Promoted {
+            self.main.add(1);
+            self.promoted.add(1);
+        }
+        scanned == Scanned::Idle
+    }
+
+    /// Can the store load all of an inode again? An inode on probation then leaves a ghost.
+    pub(crate) fn can_go(&self, inode: &Inode, set: Set) -> bool {
+        let goes = !inode.has_space_of_its_own();
+        if goes && set == Set::Probation {
+            self.ghosts.note(inode.key(), 1, self.inodes_max());
+        }
+        goes
     }
 
     /// Bytes of everything that can be evicted.

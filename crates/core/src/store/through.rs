@@ -105,7 +105,8 @@ pub enum Operation<'a> {
         /// Its length.
         size: u64,
     },
-    /// Writes buffers to a regular file that is [open](super::Store::open_inode), one after the other.
+    /// Writes buffers, one after the other, to a regular file that is
+    /// [open](super::Store::open_inode).
     Write {
         /// The file.
         ino: Ino,
@@ -127,8 +128,8 @@ pub enum Operation<'a> {
         len: u64,
     },
     /// Copies at most `len` bytes between regular files, of which the second is
-    /// [open](super::Store::open_inode). If the store does not copy (`EOPNOTSUPP`, `EXDEV`), the core reads
-    /// and writes.
+    /// [open](super::Store::open_inode). If the store does not copy (`EOPNOTSUPP`, `EXDEV`), the
+    /// core reads and writes.
     Copy {
         /// File and first byte.
         from: (Ino, u64),

@@ -128,10 +128,8 @@ pub(crate) fn sync(host: &Host, ino: Ino, data_only: bool) -> Result<()> {
 
 /// As close(2) of a descriptor: a network file system writes its dirty pages then.
 pub(crate) fn flush(host: &Host, ino: Ino) -> Result<()> {
-    match host.held.writer(ino) {
-        Some(open) => sys::close(open.try_clone().map_err(Errno::from)?),
-        None => Ok(()),
-    }
+    let open = host.held.writer(ino);
+    open.map_or(Ok(()), |open| sys::close(open.try_clone()?))
 }
 
 /// Writes the buffers until an error; appends without an offset.

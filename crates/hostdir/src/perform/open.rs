@@ -10,12 +10,12 @@ use crate::host::reopen;
 use crate::identity::kind;
 
 impl Performer<'_> {
-    /// Opens an inode; a regular file for writing if `writes`, and then also for reading if
-    /// permitted.
+    /// Opens an inode, and keeps it; a regular file for writing if `writes`, and then also for
+    /// reading if permitted.
     ///
     /// # Errors
     /// `ESTALE`: it is gone. For writing those of open(2) and `ENFILE`.
-    pub(crate) fn open(self, ino: Ino, writes: bool) -> Result<()> {
+    pub(crate) fn open(self, ino: Ino, writes: bool) -> Result<bool> {
         let held = &self.host.held;
         let reader = match writes {
             true => None,
@@ -31,7 +31,7 @@ impl Performer<'_> {
         if let Some(reader) = reader {
             held.read_by(ino, reader);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Opens a file of unknown length for reading as the caller: the host may base access and

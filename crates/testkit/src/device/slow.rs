@@ -4,21 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A kind of calls that take the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Reads.
-    Read,
-    /// Writes, and what is done to blocks besides.
-    Write,
-    /// Flushes.
-    Flush,
-}
-
-fn nanos(latency: Duration) -> u64 {
-    u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// A device that takes its time.
 ///
 /// Each call waits its latency, as on a device with a queue: calls of several threads wait at the
@@ -26,10 +11,9 @@ fn nanos(latency: Duration) -> u64 {
 #[derive(Debug)]
 pub struct SlowDevice {
     inner: Arc<dyn BlockDevice>,
-    /// In nanoseconds, as the other two.
-    read: AtomicU64,
-    write: AtomicU64,
-    flush: AtomicU64,
+    read: Duration,
+    write: Duration,
+    flush: Duration,
     bytes_per_second: u64,
     /// Until when the line is taken.
     line: Mutex<Instant>,
@@ -47,9 +31,9 @@ impl SlowDevice {
     ) -> Self {
         Self {
             inner,
-            read: AtomicU64::new(nanos(read)),
-            write: AtomicU64::new(nanos(write)),
-            flush: AtomicU64::new(nanos(flush)),
+            read,
+            write,
+            flush,
             bytes_per_second: u64::MAX,
             line: Mutex::new(Instant::now()),
             waits: AtomicU64::new(0),
@@ -63,24 +47,13 @@ impl SlowDevice {
         self
     }
 
-    /// How long calls of that kind take from now on.
-    pub fn set_latency(&self, call: Call, latency: Duration) {
-        let of_call = match call {
-            Call::Read => &self.read,
-            Call::Write => &self.write,
-            Call::Flush => &self.flush,
-        };
-        of_call.store(nanos(latency), Ordering::Relaxed);
-    }
-
     /// How many calls waited: the round trips so far.
     #[must_use]
     pub fn waits(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
     }
 
-    fn wait(&self, latency: &AtomicU64, bytes: u64) {
-        let latency = Duration::from_nanos(latency.load(Ordering::Relaxed));
+    fn wait(&self, latency: Duration, bytes: u64) {
         let now = Instant::now();
         let transfer_nanos = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
         let transfer = Duration::from_nanos(u64::try_from(transfer_nanos).unwrap_or(u64::MAX));
@@ -98,18 +71,18 @@ impl BlockDevice for SlowDevice {
     holdfast_device::pass_on!(inner: describe, size, alignment, cache_identity, room);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.wait(&self.read, buf.len() as u64);
+        self.wait(self.read, buf.len() as u64);
         self.inner.read(offset, buf)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.wait(&self.write, bytes.len() as u64);
+        self.wait(self.write, bytes.len() as u64);
         self.inner.write(offset, bytes)
     }
 
     fn read_batch(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
         self.wait(
-            &self.read,
+            self.read,
             requests.iter().map(|it| it.buf.len() as u64).sum(),
         );
         self.inner.read_batch(requests)
@@ -117,24 +90,24 @@ impl BlockDevice for SlowDevice {
 
     fn write_batch(&self, requests: &[WriteRequest<'_>]) -> Result<()> {
         self.wait(
-            &self.write,
+            self.write,
             requests.iter().map(|it| it.bytes.len() as u64).sum(),
         );
         self.inner.write_batch(requests)
     }
 
     fn flush(&self) -> Result<()> {
-        self.wait(&self.flush, 0);
+        self.wait(self.flush, 0);
         self.inner.flush()
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<bool> {
-        self.wait(&self.write, 0);
+        self.wait(self.write, 0);
         self.inner.discard(offset, len)
     }
 
     fn resize(&self, size: u64) -> Result<()> {
-        self.wait(&self.write, 0);
+        self.wait(self.write, 0);
         self.inner.resize(size)
     }
 }
