@@ -7,6 +7,7 @@ mod attr;
 mod caller;
 mod errno;
 mod flags;
+mod hop;
 mod ino;
 mod kind;
 mod name;
@@ -20,3 +21,5 @@ pub use ino::Ino;
 pub use kind::{FileType, S_ISGID, S_ISUID, S_ISVTX, mode_bits};
 pub use name::{NAME_MAX, PATH_MAX, SYMLOOP_MAX, check_component, check_new_name, is_special};
 pub use time::Time;
+#[doc(hidden)]
+pub use tracing::trace_span;
