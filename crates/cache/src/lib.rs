@@ -13,6 +13,9 @@
 //! *Locking.* A file's one writer has its [`PagesLock`], a leaf within this crate; readers have
 //! none. Accounts may be shared between threads.
 
+#[macro_use]
+extern crate holdfast_types as _;
+
 mod account;
 pub mod frame;
 #[cfg(test)]

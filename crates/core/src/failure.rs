@@ -12,6 +12,7 @@ impl Core {
     /// The reason of the store's failure, if this file was open then and has not got it before;
     /// `EIO` after that.
     pub(crate) fn sync_for(&self, file: &OpenFile, data_only: bool) -> Result<()> {
+        hop!();
         let synced = self.store.sync_inode(file.node().ino(), data_only);
         synced.map_err(|error| match self.failure.reason() {
             None => error,

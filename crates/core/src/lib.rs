@@ -15,6 +15,9 @@
 //!
 //! *Locking.* `docs/locking.md` defines the lock order.
 
+#[macro_use]
+extern crate holdfast_types as _;
+
 mod acl;
 
 mod attributes;

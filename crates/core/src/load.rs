@@ -21,6 +21,7 @@ impl Core {
     /// evicted with its last reference, unless another caller asks for it meanwhile.
     #[cold]
     pub(crate) fn load(&self, ino: Ino, once: bool) -> Result<Node> {
+        hop!();
         loop {
             let asked = self.shared().map(|shared| (shared, shared.ask(ino)));
             let evictions = self.evictions.lock(ino).count();
@@ -174,6 +175,7 @@ impl Core {
         evictions: u64,
         once: bool,
     ) -> Result<Option<(Node, bool)>> {
+        hop!();
         let ino = record.ino;
         let published = {
             let mut now = self.evictions.lock(ino);

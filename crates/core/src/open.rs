@@ -243,6 +243,7 @@ impl FileSystem {
         perm: u16,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
+        hop!();
         let (core, dir) = (&self.core, dir.inode());
         let added = core.added_so_far();
         let body = core.search(who, dir)?;
@@ -388,6 +389,7 @@ impl FileSystem {
 
     #[inline(always)]
     fn open_file(&self, node: Node, flags: OpenFlags) -> OpenFile {
+        hop!();
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         let epochs = &self.core.reclaim.epochs;
         node.inode().touch_with_content(epochs);

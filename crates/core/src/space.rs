@@ -66,6 +66,7 @@ impl<'f> FileSpace<'f> {
 
 impl holdfast_cache::Space for FileSpace<'_> {
     fn reserve(&self, pages: u64) -> Result<()> {
+        hop!();
         let mark = self.inode.mark();
         self.core
             .quotas

@@ -54,6 +54,7 @@ impl<'c> Transaction<'c> {
         bytes: Range<u64>,
         intent: impl FnOnce() -> Intent,
     ) -> Result<()> {
+        hop!();
         self.reservation = self.core.reserve_for(inode, pages, bytes, intent)?;
         Ok(())
     }
@@ -82,6 +83,7 @@ impl<'c> Transaction<'c> {
         order: LogOrderGuard<'_, N>,
         batch: &[Change<'_>],
     ) -> Result<()> {
+        hop!();
         let applied = self.core.behind.apply(self.reservation.held(), batch);
         drop(order);
         self.core.commit_if_sync(applied, Scope::of(batch))
@@ -98,6 +100,7 @@ impl<'c> Transaction<'c> {
         batch: &[Change<'_>],
         page: &PageOf<'_>,
     ) -> Result<()> {
+        hop!();
         let held = self.reservation.held();
         let applied = match self.core.store.pages() {
             Some(pages) => pages.apply_written(held, batch, page),
@@ -129,6 +132,7 @@ impl Core {
         intent: impl FnOnce() -> Intent,
         perform: impl FnOnce(ThroughStore<'c>) -> Result<Performed<'c>>,
     ) -> Result<Begun<'c>> {
+        hop!();
         let mut begun = self.begin_content(perform)?;
         if let Begun::Decide(transaction) = &mut begun {
             transaction.reservation = self.reserve(&intent())?;
@@ -146,6 +150,7 @@ impl Core {
         &'c self,
         perform: impl FnOnce(ThroughStore<'c>) -> Result<Performed<'c>>,
     ) -> Result<Begun<'c>> {
+        hop!();
         match self.through() {
             Some(through) => perform(through).map(Begun::Done),
             None => Ok(Begun::Decide(Transaction {

@@ -9,6 +9,9 @@
 //! No lock of this crate is held while an operation runs. Requests share no counter and no queue,
 //! only the operations themselves.
 
+#[macro_use]
+extern crate holdfast_types as _;
+
 pub mod mount;
 pub mod serve;
 pub mod wire;

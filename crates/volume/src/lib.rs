@@ -1,5 +1,8 @@
 //! Holdfast's volume: a file system on an image file or a block device.
 
+#[macro_use]
+extern crate holdfast_types as _;
+
 mod block;
 pub mod check;
 pub mod checksum;

@@ -182,6 +182,7 @@ impl Memory {
 
     /// Computes the limits and gives them to the members. Does nothing while another thread looks.
     pub fn look(&self) {
+        hop!();
         self.moved();
         let Some(mut state) = self.state.try_lock() else {
             return;

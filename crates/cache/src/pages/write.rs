@@ -54,6 +54,7 @@ impl PagesLock<'_> {
     }
 
     fn write_shown(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<usize> {
+        hop!();
         if data.is_empty() {
             return Ok(0);
         }
@@ -144,6 +145,7 @@ impl Change<'_, '_> {
     /// Writes `data`, which must not leave the group of `offset`; returns early if there is no
     /// space.
     fn write_in_group(&mut self, offset: u64, data: &[u8]) -> Result<usize> {
+        hop!();
         let end = offset + data.len() as u64;
         let group = offset / GROUP_SIZE;
         let start = group * GROUP_SIZE;

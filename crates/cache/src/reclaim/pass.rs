@@ -140,6 +140,7 @@ impl<S: Shrinker> Registered<S> {
 
     /// As [`shrink`](Self::shrink). `following`: called by the following thread.
     fn shrink_for(&self, owner: &S::Owner, following: bool) -> Shrunk {
+        hop!();
         let load = self.shrinker.load(owner);
         if load.held <= load.wake {
             return Shrunk::Enough;
@@ -193,6 +194,7 @@ impl<S: Shrinker> Registered<S> {
 
     /// Passes until the low mark is reached or nothing can be freed; returns the load after that.
     fn passes(&self, owner: &S::Owner, before: Load) -> Load {
+        hop!();
         let mut wanted = before.excess();
         let (mut load, mut first, mut scanned) = (before, true, 0);
         while let Some(passed) = self.pass(owner, &load, wanted, &mut first) {
@@ -216,6 +218,7 @@ impl<S: Shrinker> Registered<S> {
         wanted: u64,
         first: &mut bool,
     ) -> Option<Passed> {
+        hop!();
         let items = match self.shrinker.count(owner) {
             Count::Empty | Count::Objects(0) => return None,
             Count::Objects(items) => items,

@@ -234,6 +234,7 @@ impl Core {
     /// Before a change of content: clears set-id bits unless the caller has `CAP_FSETID`, and file
     /// capabilities in any case.
     pub(crate) fn drop_privileges(&self, who: &Caller, node: &Node) -> Result<()> {
+        hop!();
         let keeps = who.has(Caps::FSETID);
         if keeps && !node.inode().may_have_extra_attrs() {
             return Ok(());

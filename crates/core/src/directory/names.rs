@@ -100,6 +100,7 @@ impl Names<'_> {
         ino: Ino,
         kind: FileType,
     ) -> Result<()> {
+        hop!();
         either!(self,
             writer => writer.insert(name, cookie, ino.0, kind.dirent_type()).map_err(refused),
             known => known.enter(name, Entry { cookie, ino, kind })

@@ -59,6 +59,7 @@ impl Core {
 
     /// Evicts an unreferenced inode; an orphan is freed with all it holds.
     pub(crate) fn end(&self, freeing: Freeing<Object>) {
+        hop!();
         self.end_locks(&freeing);
         if freeing.nlink() == 0 {
             // Freeing counts as a use, as in `begin_free`.
@@ -100,6 +101,7 @@ impl Core {
     }
 
     fn free(&self, freeing: Freeing<Object>) {
+        hop!();
         if freeing.is_main() {
             self.reclaim.main.add(-1);
         }
@@ -166,6 +168,7 @@ impl Core {
     /// Releases what a linked inode holds in memory: the store has it, or its file system was
     /// revoked and it can never be reached again.
     fn unload(&self, inode: &Freeing<Object>) {
+        hop!();
         if self.pinned {
             self.release_unreachable(inode);
         }
@@ -218,6 +221,7 @@ impl Core {
 
     /// Drops the names of a directory from memory, if the inode is one.
     pub(crate) fn forget_names(&self, inode: &Inode) {
+        hop!();
         if let Ok(body) = inode.directory() {
             let mut names = body.names.write();
             self.names.add(-i64::from(body.names.cached()));
@@ -237,6 +241,7 @@ impl Core {
     /// Marks an unreferenced inode as freeing. References by number do not prevent that if it is
     /// linked: a load restores them. An unlinked inode could not be loaded, and stays for them.
     fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
+        hop!();
         let freeing = self.index.begin_evict_though_held(inode)?;
         match freeing.nlink() {
             0 => freeing.unless_held(),
@@ -284,6 +289,7 @@ impl Core {
         most: &mut u64,
         set: Option<Set>,
     ) -> (Option<u64>, Dropped) {
+        hop!();
         let mut dropped = Dropped::default();
         let mut next = Some(range.0);
         while let Some(from) = next.filter(|_| *most > 0) {
@@ -307,6 +313,7 @@ impl Core {
         most: &mut u64,
         set: Option<Set>,
     ) -> (Option<u64>, Vec<Freeing<Object>>) {
+        hop!();
         let mut victims = Vec::with_capacity(BATCH);
         // The unchecked iterator: a reference would prevent the eviction.
         let guard = holdfast_sync::epoch::pin();

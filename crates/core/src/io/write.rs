@@ -38,6 +38,7 @@ impl FileSystem {
         offset: u64,
         bufs: &[IoSlice<'_>],
     ) -> Result<usize> {
+        hop!();
         if !file.flags().writable() {
             return Err(Errno::EBADF);
         }
@@ -65,6 +66,7 @@ impl FileSystem {
     /// `EBADF` for a handle to the name only. When it could not be made durable: the reason, once
     /// to each open file, then `EIO`.
     pub fn fsync(&self, file: &OpenFile, data_only: bool) -> Result<()> {
+        hop!();
         if file.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
@@ -99,6 +101,7 @@ impl Core {
         offset: Option<u64>,
         bufs: &[IoSlice<'_>],
     ) -> Result<(u64, usize)> {
+        hop!();
         let pages = writable(file)?;
         let (inode, given) = (file.node().inode(), total(bufs));
         check_range(0, given)?;
@@ -143,6 +146,7 @@ impl Core {
         offset: Option<u64>,
         bufs: &[IoSlice<'_>],
     ) -> Result<(u64, usize)> {
+        hop!();
         let (inode, given) = (file.node().inode(), total(bufs));
         let (mut pages, past) = self.lock_to_write(inode, inode.regular()?, offset, bufs)?;
         let size = inode.size();
@@ -176,6 +180,7 @@ impl Core {
 
     /// Makes a file durable; `data_only`: the data, and the metadata that reading it back needs.
     fn sync_file(&self, file: &OpenFile, data_only: bool) -> Result<()> {
+        hop!();
         if !data_only {
             self.write_time(file.node().inode())?;
         }
@@ -186,6 +191,7 @@ impl Core {
     /// Upper bounds for a write to a file of this size, without space for pages that have none: the
     /// page cache reserves it page by page.
     pub(super) fn intent_to_write(&self, size: u64, start: u64, len: u64) -> Intent {
+        hop!();
         let end = start.saturating_add(len);
         let class = match end > size {
             true => Class::Growing,
@@ -211,6 +217,7 @@ impl Core {
         offset: Option<u64>,
         bufs: &[IoSlice<'_>],
     ) -> Result<(PagesLock<'p>, bool)> {
+        hop!();
         let mut past = false;
         let pages = self.lock_with(inode, body, |pages| {
             let start = offset.unwrap_or(inode.size());
@@ -242,6 +249,7 @@ impl Core {
         bufs: &[IoSlice<'_>],
         space: &FileSpace<'_>,
     ) -> Result<usize> {
+        hop!();
         let size = inode.size();
         if bufs.len() > 1 && start < size {
             // Several buffers are one write.
@@ -278,6 +286,7 @@ fn commit_written(
     bufs: &[IoSlice<'_>],
     (start, done): (u64, usize),
 ) -> Result<()> {
+    hop!();
     let ino = inode.ino();
     // In log order, so that they are the latest.
     let mut batch = vec![Change::Attributes {

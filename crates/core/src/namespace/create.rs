@@ -112,6 +112,7 @@ impl Core {
         new_inode: NewInode<'_>,
         flags: OpenFlags,
     ) -> Result<(Node, bool)> {
+        hop!();
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
         let intent = || self.intent_to_make(dir, Some(name), &new_inode);
         for _ in 0..ROUNDS {
@@ -158,6 +159,7 @@ impl Core {
         new_inode: NewInode<'_>,
         exclusive: bool,
     ) -> Result<(Node, bool)> {
+        hop!();
         let mut names = self.lock_name(dir, body, name)?;
         match names.get(name) {
             Some(_) if exclusive => return Err(Errno::EEXIST),
@@ -232,6 +234,7 @@ impl Core {
         dir: &Inode,
         new_inode: NewInode<'_>,
     ) -> Result<()> {
+        hop!();
         self.may_create(who, dir)?;
         // A whiteout (0:0) is not a real device.
         if new_inode.kind.is_device()

@@ -65,6 +65,7 @@ impl Core {
 
     #[cold]
     fn load_locked(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
+        hop!();
         if names.place() != Residency::Unloaded {
             return Ok(());
         }
@@ -88,6 +89,7 @@ impl Core {
 
     /// Loads all names of a directory. The caller holds their lock.
     fn load_whole(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
+        hop!();
         let mut loaded = Loaded::new();
         let expected = directory_names(dir.size());
         let mut run = NameRun::default();
@@ -162,6 +164,7 @@ impl Core {
 
     #[cold]
     fn ask_for(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Entry>> {
+        hop!();
         if self.coherence.is_some() {
             self.names_as_they_are(dir, body)?;
             return Ok(body.names.find_cached(name));
@@ -194,6 +197,7 @@ impl Core {
 
     /// Asks the store for a name, and for the inode's record if it returns one.
     fn ask_store(&self, dir: Ino, name: &[u8]) -> Result<Option<(Entry, Option<InodeRecord>)>> {
+        hop!();
         let mut found = Vec::with_capacity(1);
         self.store.look_up(dir, &[name], &mut found)?;
         let Some((entry, record)) = found.pop().ok_or(Errno::EUCLEAN)? else {
@@ -219,6 +223,7 @@ impl Core {
         name: &[u8],
         entry: Option<Entry>,
     ) -> Result<()> {
+        hop!();
         names.learn(name, entry, self.known_max());
         self.reclaim.name_sizes.came(1, name.len());
         if entry.is_none()
@@ -319,6 +324,7 @@ impl Core {
 
     #[cold]
     fn hold_in_partial(&self, dir: &Inode, names: &mut Names<'_>, name: &[u8]) -> Result<()> {
+        hop!();
         if self.coherence.is_some() {
             return Err(Errno::EROFS);
         }

@@ -15,6 +15,7 @@ impl FileSystem {
     /// # Errors
     /// `ENOTDIR`, `EACCES` without search permission, `ENAMETOOLONG`, `ENOENT`.
     pub fn lookup(&self, who: &Caller, dir: &Node, name: &[u8]) -> Result<Node> {
+        hop!();
         if name == b"/" {
             // `dir` is the root of the path; search permission is not needed.
             return Ok(dir.clone());
@@ -42,6 +43,7 @@ impl Core {
     /// # Errors
     /// `ENOTDIR`, `EACCES`, the store's.
     pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Inode) -> Result<&'n DirectoryBody> {
+        hop!();
         self.alive()?;
         let body = dir.directory()?;
         self.refresh(dir)?;
@@ -68,6 +70,7 @@ impl Core {
     /// # Errors
     /// `ENOENT`, the store's.
     pub(crate) fn child(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
+        hop!();
         if let Some(shared) = self.shared() {
             return self.child_of_shared(shared, dir, body, name);
         }

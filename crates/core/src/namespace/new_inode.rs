@@ -67,6 +67,7 @@ impl Core {
     /// directories created by different threads are not neighbours in the store.
     #[inline]
     pub(super) fn number(&self, names: &mut Names<'_>, kind: FileType) -> Ino {
+        hop!();
         if kind.is_dir() {
             self.numbers.assign()
         } else {
@@ -81,6 +82,7 @@ impl Core {
         name: Option<&[u8]>,
         new_inode: &NewInode<'_>,
     ) -> Intent {
+        hop!();
         let intent = Intent {
             inodes: 1,
             records: 1,
@@ -176,6 +178,7 @@ impl Core {
         cookie: u64,
         new_inode: NewInode<'_>,
     ) -> Result<Prepared<Object>> {
+        hop!();
         let Inherited {
             perm,
             gid,
@@ -239,6 +242,7 @@ impl Core {
         target: Option<&[u8]>,
         named: Option<(&[u8], u64, LogOrderGuard<'_, 1>)>,
     ) -> Result<()> {
+        hop!();
         let inode = node.inode();
         let (ino, kind) = (inode.ino(), inode.kind());
         let (meta, acls) = {

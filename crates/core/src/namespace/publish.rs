@@ -47,6 +47,7 @@ impl Core {
         check: Check,
         reservation: &mut Reservation<'_>,
     ) -> Result<Node> {
+        hop!();
         // Only stores that pin everything have quotas. A thread that switches them on or off waits
         // for the guard, and then finds the inode.
         let guard = self.pinned.then(epoch::pin);

@@ -119,6 +119,7 @@ impl Core {
         entry: Entry,
         (record, evictions): (&InodeRecord, &[u64; evictions::SHARDS]),
     ) {
+        hop!();
         if self.has_inode(entry.ino) {
             return;
         }

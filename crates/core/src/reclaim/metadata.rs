@@ -77,6 +77,7 @@ impl Shrinker for Metadata {
     }
 
     fn scan(&self, core: &Core, request: Request) -> Scan {
+        hop!();
         let mut clock_hand = self.clock_hand.lock();
         if request.first {
             clock_hand.left = ROUNDS;
@@ -169,15 +170,17 @@ impl Core {
         let step = (self.reclaim.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
         let came = passed(before, self.added_so_far(), step);
         if came > 0 {
-            let names = u64::try_from(self.names.sum()).unwrap_or(0);
-            self.reclaim.epochs.pass(came, self.index.len() + names);
-            self.reclaim.memory.look();
-            self.shrink_inodes();
+            self.shrink_inodes(came);
         }
     }
 
+    /// Evicts unused inodes, after this thread has added `came` inodes and names.
     #[cold]
-    fn shrink_inodes(&self) {
+    fn shrink_inodes(&self, came: u64) {
+        hop!();
+        let names = u64::try_from(self.names.sum()).unwrap_or(0);
+        self.reclaim.epochs.pass(came, self.index.len() + names);
+        self.reclaim.memory.look();
         let Some(shrinkers) = self.reclaim.shrinkers.get() else {
             return;
         };

@@ -38,6 +38,7 @@ impl CoreOperations {
         ino: Ino,
         request: &WriteRequest<'_>,
     ) -> Result<usize> {
+        hop!();
         self.with_file(ino, request.fh, |file| {
             if request.kill_suidgid {
                 self.drop_privileges(cx, file.node())?;

@@ -9,6 +9,7 @@ use holdfast_core::{
 
 impl CoreOperations {
     pub(super) fn look_up(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
+        hop!();
         let dir = self.fs.node(parent)?;
         if name == b"." {
             // open_by_handle_at(2) of an inode that the kernel has forgotten; it need not be a

@@ -97,6 +97,7 @@ impl CoreOperations {
         parent: Ino,
         request: &CreateRequest<'_>,
     ) -> Result<Answer> {
+        hop!();
         let dir = self.fs.node(parent)?;
         let opened = self.open_flags(request.flags);
         let flags = opened | asked_to_append(request.flags);
@@ -113,6 +114,7 @@ impl CoreOperations {
         request: &CreateRequest<'_>,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
+        hop!();
         let (caller, perm) = (caller(cx), permissions(request.mode));
         let create = |flags| self.fs.create(&caller, dir, request.name, perm, flags);
         if !request.kill_suidgid {
@@ -143,6 +145,7 @@ impl CoreOperations {
     }
 
     fn created(&self, file: OpenFile, raw: i32) -> Result<Answer> {
+        hop!();
         let node = file.node().clone();
         let opened = self.opened(file, raw)?;
         Ok(Answer::Created(self.give(&node), opened))
@@ -150,6 +153,7 @@ impl CoreOperations {
 
     /// Stores an open regular file; the reply to OPEN with these flags.
     fn opened(&self, file: OpenFile, raw: i32) -> Result<Opened> {
+        hop!();
         let fh = self.handles.insert(file);
         if let Some(revalidator) = &self.revalidator {
             revalidator.opened();

@@ -99,6 +99,7 @@ impl Operations for CoreOperations {
     }
 
     fn answer(&self, cx: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        hop!();
         match request {
             Request::Lookup { name } => self.look_up(cx, ino, name).map(Answer::Entry),
             Request::GetAttr => self.attributes(ino).map(Answer::Attr),
@@ -172,6 +173,7 @@ impl Operations for CoreOperations {
 impl CoreOperations {
     /// Requests that look up or change names.
     fn answer_names(&self, cx: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        hop!();
         match request {
             Request::Symlink { name, target, .. } => {
                 let dir = self.fs.node(ino)?;
@@ -212,6 +214,7 @@ impl CoreOperations {
 
     /// Requests about open files.
     fn answer_files(&self, cx: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
+        hop!();
         match request {
             // The kernel uses files without OPEN, and creates them by MKNOD, from now on.
             Request::Open(_) | Request::Create(_) | Request::Flush { .. }

@@ -51,6 +51,7 @@ impl Handler {
         accepted: std::result::Result<(), Malformed>,
         worker: &mut Worker,
     ) -> Outcome {
+        hop!();
         let header = frame.header();
         if let Err(error) = accepted {
             return malformed(header.opcode, error, &worker.counters);
@@ -74,6 +75,7 @@ impl Handler {
     }
 
     fn run(&self, header: &Header, frame: &mut Frame, worker: &mut Worker) -> Outcome {
+        hop!();
         let counters = &*worker.counters.clone();
         let request = match Request::decode(header, frame.body(), self.dialect) {
             Ok(request) => request,
@@ -168,6 +170,7 @@ impl Handler {
         request: Request<'_>,
         counters: &Counters,
     ) -> Result<(Answer, Validities)> {
+        hop!();
         let (umask, extensions) = match request {
             Request::Symlink { extensions, .. } => (0, extensions),
             Request::Mknod {
@@ -238,6 +241,7 @@ impl Handler {
 
     /// Preparations for a request: if it takes long, another thread is made ready.
     fn prepare(&self, header: &Header, request: &Request<'_>, worker: &mut Worker) {
+        hop!();
         let revokes = matches!(request, Request::Ioctl { command, .. } if *command == REVOKE);
         if revokes || self.operations.takes_long(header.ino, request) {
             worker.before_long();

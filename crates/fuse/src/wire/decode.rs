@@ -53,6 +53,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Malformed`] when a structure, name, list or extension does not fit its bytes.
     pub fn decode(header: &Header, body: Body<'a>, dialect: Dialect) -> Result<Self, Malformed> {
+        hop!();
         let Some(opcode) = Opcode::from_raw(header.opcode) else {
             return Ok(Self::Unknown);
         };

@@ -165,6 +165,7 @@ impl Journal {
 
     #[inline]
     fn append_any<R: AsRecord>(&self, subvolume: u64, records: &[R]) -> Result<Lsn> {
+        hop!();
         if self.failed() {
             return Err(Error::Failed);
         }

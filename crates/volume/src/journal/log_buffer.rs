@@ -115,6 +115,7 @@ impl LogBuffer {
         head: BatchHead,
         records: &[R],
     ) -> Result<bool> {
+        hop!();
         let longest = encode::longest(records);
         let fits = self.open.as_ref().is_some_and(|open| open.fits(longest));
         if !fits && !self.open_frame(supply, head.lsn, longest)? {

@@ -24,6 +24,7 @@ use crate::tree;
 
 impl Behind for VolumeStore {
     fn reserve(&self, intent: &Intent) -> Result<Grant> {
+        hop!();
         if intent.pages > 0 {
             self.shrink()?;
         } else {
@@ -37,6 +38,7 @@ impl Behind for VolumeStore {
     }
 
     fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
+        hop!();
         let may = intent.allocated == 0 && self.keeps_up_at_once();
         may.then(|| self.inner.reserve_at_once(intent)).flatten()
     }
@@ -77,6 +79,7 @@ impl VolumeStore {
         batch: &[Change<'_>],
         kept: Option<&PageOf<'_>>,
     ) -> Result<Lsn> {
+        hop!();
         if batch.iter().any(is_of_content) {
             self.look_at_waiting()?;
         }
@@ -137,6 +140,7 @@ impl Inner {
         tree_cost: TreeCost,
         reserved: u64,
     ) -> crate::error::Result<Lsn> {
+        hop!();
         let unused = Cell::new(reserved);
         let made = self.make("a change", |layers, prefetched| {
             self.apply_in(layers, batch, kept, tree_cost, &unused, prefetched)
@@ -156,6 +160,7 @@ impl Inner {
         unused: &Cell<u64>,
         prefetched: &Prefetched<'_>,
     ) -> crate::error::Result<Lsn> {
+        hop!();
         let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
             let extent = if unused.get() > 0 {

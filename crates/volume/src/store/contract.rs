@@ -34,6 +34,7 @@ impl Store for VolumeStore {
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
+        hop!();
         let before = found.len();
         Ok(self.inner.read(|snapshot_reader| {
             found.truncate(before);
@@ -59,6 +60,7 @@ impl Store for VolumeStore {
         names: &[&[u8]],
         found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()> {
+        hop!();
         let before = found.len();
         Ok(self.inner.read(|snapshot_reader| {
             found.truncate(before);

@@ -75,6 +75,7 @@ impl Inner {
         &self,
         mut look: impl FnMut(&SnapshotReader<'_>) -> Result<R>,
     ) -> Result<R> {
+        hop!();
         loop {
             let layers = self.freeze_barrier.snapshot();
             let found = look(&self.snapshot_reader(&layers));

@@ -236,6 +236,7 @@ impl<S: NodeSource> NodeCache<S> {
         pointer: Pointer,
         level: u8,
     ) -> Result<Node> {
+        hop!();
         match self.find::<R>(usage, pointer, level) {
             Some(found) => found,
             None => self.read::<R>(usage, pointer, level),
@@ -251,6 +252,7 @@ impl<S: NodeSource> NodeCache<S> {
         index: usize,
         level: u8,
     ) -> Result<Node> {
+        hop!();
         let (_, pointer) = child::<R>(parent, index)?;
         if let Some(found) = self.find::<R>(usage, pointer, level) {
             return found;
@@ -282,6 +284,7 @@ impl<S: NodeSource> NodeCache<S> {
 
     /// Reads a node that is not in memory, and keeps it.
     fn read<R: Record>(&self, usage: Use, pointer: Pointer, level: u8) -> Result<Node> {
+        hop!();
         let node = self.load_anew::<R>(pointer, level)?;
         self.keep(node.clone(), usage);
         Ok(node)
@@ -289,6 +292,7 @@ impl<S: NodeSource> NodeCache<S> {
 
     /// Reads and verifies a node, even if it is in memory.
     pub(super) fn load_anew<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
+        hop!();
         self.check_place(pointer)?;
         let mut bytes = zeroed(pointer);
         let block = pointer.block;

@@ -64,6 +64,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
     /// # Errors
     /// When a node cannot be read or is damaged.
     pub fn seek(&mut self, from: Option<&R::Key>) -> Result<()> {
+        hop!();
         self.descend(from)?;
         match (&mut self.leaf, from) {
             (Some(leaf), Some(key)) => leaf.seek(key),

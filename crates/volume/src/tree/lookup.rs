@@ -65,6 +65,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
     /// # Errors
     /// When a node cannot be read or is damaged.
     pub fn get<T>(&self, key: &R::Key, read: impl FnOnce(R::Value<'_>) -> T) -> Result<Option<T>> {
+        hop!();
         let Some(leaf) = self.leaf_of(key, false)? else {
             return Ok(None);
         };
@@ -115,6 +116,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
     /// The leaf that holds `key` if any does; with `before`, the one that holds the last key below
     /// it.
     fn leaf_of(&self, key: &R::Key, before: bool) -> Result<Option<Node>> {
+        hop!();
         let Some(root) = self.root else {
             return Ok(None);
         };

@@ -10,6 +10,9 @@
     reason = "the module's tests are compiled and, without the harness, never run"
 )]
 
+#[macro_use]
+extern crate holdfast_types as _;
+
 #[path = "../../src/checksum.rs"]
 pub mod checksum;
 mod failing;

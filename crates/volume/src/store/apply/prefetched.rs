@@ -149,6 +149,7 @@ impl Inner {
         what: &'static str,
         mut attempt: impl FnMut(&Layers, &Prefetched<'_>) -> Result<R>,
     ) -> Result<R> {
+        hop!();
         let mut prefetched = Prefetched::new(self);
         loop {
             let made = {

@@ -59,6 +59,7 @@ impl<'m> Applier<'m, '_> {
         &mut self,
         batch: &'c [Change<'c>],
     ) -> Result<Vec<Record<'c>>> {
+        hop!();
         self.prepare(batch)?;
         let mut records = Vec::with_capacity(batch.len());
         for change in batch {
@@ -83,6 +84,7 @@ impl<'m> Applier<'m, '_> {
 
     /// Requests all that the batch may need from the device. Then it is applied as a whole.
     fn prepare(&self, batch: &[Change<'_>]) -> Result<()> {
+        hop!();
         let Some(prefetched) = self.prefetched else {
             return Ok(());
         };
@@ -129,6 +131,7 @@ impl<'m> Applier<'m, '_> {
         change: &'c Change<'c>,
         records: &mut Vec<Record<'c>>,
     ) -> Result<()> {
+        hop!();
         if !is_of_content(change) {
             return Ok(());
         }
@@ -197,6 +200,7 @@ impl<'m> Applier<'m, '_> {
         change: &'c Change<'c>,
         records: &mut Vec<Record<'c>>,
     ) -> Result<()> {
+        hop!();
         match *change {
             Change::Create { ref inode, target } => {
                 let mut shard = self.snapshot_reader.layers.active.shard(inode.ino);
@@ -287,6 +291,7 @@ impl<'m> Applier<'m, '_> {
         ino: Ino,
         change: impl FnOnce(&mut Content) -> Result<R>,
     ) -> Result<R> {
+        hop!();
         let mut shard = self.shard_with_content(ino)?;
         let mut object = shard.get_mut(ino).ok_or_else(|| went(ino))?;
         let content = object.content_mut().ok_or_else(|| went(ino))?;

@@ -145,6 +145,7 @@ impl Content {
         kept: Option<&PageOf<'_>>,
         source: &dyn Source,
     ) -> Result<()> {
+        hop!();
         if data.is_empty() {
             return Ok(());
         }
@@ -330,6 +331,7 @@ impl Content {
         known: impl Fn(u64) -> bool,
         source: &dyn Source,
     ) -> Result<()> {
+        hop!();
         let end = if len > self.len { self.len } else { 0 };
         for (place, at) in edges.into_iter().chain([end]).enumerate() {
             let block = at / BLOCK_LEN;

@@ -51,6 +51,7 @@ impl<'l> SnapshotReader<'l> {
 
     /// An inode's attributes, with its block count.
     pub(in crate::store) fn whole_inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
+        hop!();
         let seen = self.seen(ino);
         let below = match seen.needs_below() {
             true => self.inodes().get(&ino, |inode| inode.record)?,

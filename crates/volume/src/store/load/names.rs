@@ -48,6 +48,7 @@ impl SnapshotReader<'_> {
         dir: Ino,
         name: &[u8],
     ) -> Result<Option<(EntryRecord, Option<InodeRecord>)>> {
+        hop!();
         let Some(entry) = self.lookup(dir, name)? else {
             return Ok(None);
         };
@@ -58,6 +59,7 @@ impl SnapshotReader<'_> {
 
     /// One name of a directory.
     pub(in crate::store) fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
+        hop!();
         let entry = |cookie, ino, kind| EntryRecord {
             name: name.into(),
             cookie,

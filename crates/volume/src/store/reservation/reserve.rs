@@ -94,6 +94,7 @@ impl Inner {
 
     #[inline]
     fn try_to_reserve(&self, wanted: &Grant, class: Class) -> Result<Grant, Shortage> {
+        hop!();
         let Grant {
             pages,
             records,
