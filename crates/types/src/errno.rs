@@ -35,9 +35,6 @@ errnos! {
 }
 
 impl Errno {
-    /// The same number as `ENODATA`: no such extended attribute.
-    pub const ENOATTR: Self = Self::ENODATA;
-
     /// An error number taken from the operating system (positive).
     #[must_use]
     pub const fn from_raw(raw: i32) -> Self {

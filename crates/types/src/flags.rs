@@ -34,7 +34,8 @@ bitflags! {
         const NOATIME = libc::O_NOATIME;
         /// A handle to the name only.
         const PATH = libc::O_PATH;
-        /// An unnamed file in this directory (holds the DIRECTORY bit, as on Linux).
+        /// An unnamed file in this directory. It has the bit of DIRECTORY as well, as on Linux: ask
+        /// with `contains`.
         const TMPFILE = libc::O_TMPFILE;
         /// Unknown bits pass through unharmed.
         const _ = !0;
@@ -126,12 +127,6 @@ impl OpenFlags {
     #[must_use]
     pub const fn writable(self) -> bool {
         self.bits() & libc::O_ACCMODE != libc::O_RDONLY && self.bits() & libc::O_PATH == 0
-    }
-
-    /// Is this exactly `O_TMPFILE` (not merely its DIRECTORY bit)?
-    #[must_use]
-    pub const fn is_tmpfile(self) -> bool {
-        self.bits() & libc::O_TMPFILE == libc::O_TMPFILE
     }
 }
 

@@ -30,14 +30,8 @@ impl FileType {
     #[must_use]
     pub const fn from_mode(mode: u32) -> Option<Self> {
         match (mode & libc::S_IFMT) >> 12 {
-            1 => Some(Self::Fifo),
-            2 => Some(Self::CharDevice),
-            4 => Some(Self::Directory),
-            6 => Some(Self::BlockDevice),
-            0 | 8 => Some(Self::Regular),
-            10 => Some(Self::Symlink),
-            12 => Some(Self::Socket),
-            _ => None,
+            0 => Some(Self::Regular),
+            kind => Self::from_dirent(kind as u8),
         }
     }
 

@@ -39,7 +39,7 @@ impl FileSystem {
             let node = self.resolve(who, base, path, follow)?;
             return self.open_node(who, node, flags.intersection(kept));
         }
-        if flags.is_tmpfile() {
+        if flags.contains(OpenFlags::TMPFILE) {
             if flags.contains(OpenFlags::CREATE) || !flags.writable() {
                 return Err(Errno::EINVAL);
             }

@@ -241,7 +241,8 @@ impl Generator {
     /// The slots for the choice of [`Self::data`]: its file, and another that is written to.
     fn data_slots(&mut self, choice: u64) -> (usize, usize) {
         let is_file = |flags: OpenFlags| {
-            flags.is_tmpfile() || !flags.intersects(OpenFlags::DIRECTORY | OpenFlags::PATH)
+            flags.contains(OpenFlags::TMPFILE)
+                || !flags.intersects(OpenFlags::DIRECTORY | OpenFlags::PATH)
         };
         let slot = match choice {
             0..6 | 14..16 | 19..22 => self.slot_with(|flags| is_file(flags) && flags.readable()),
