@@ -268,7 +268,7 @@ impl Core {
     }
 
     fn make_root(&self, options: &Options) -> Result<Node> {
-        let mut reservation = self.reserve(&Intent {
+        let mut transaction = self.decide(&Intent {
             inodes: 1,
             ..Intent::default()
         })?;
@@ -285,16 +285,13 @@ impl Core {
         let fs = self.registration.number();
         let root = Object::new(fs, FileType::Directory, &meta, extension, ContentState::All);
         let root = Prepared::new(root);
-        let root = self.publish(Ino::ROOT, root, Check::Nothing, &mut reservation)?;
+        let root = self.publish(Ino::ROOT, root, Check::Nothing, transaction.reservation())?;
         let record = root.inode().record(&root.inode().meta());
-        self.apply(
-            self.log_order([]),
-            &mut reservation,
-            &[Change::Create {
-                inode: record,
-                target: None,
-            }],
-        )?;
+        let create = Change::Create {
+            inode: record,
+            target: None,
+        };
+        transaction.commit(self.log_order([]), &[create])?;
         Ok(root)
     }
 

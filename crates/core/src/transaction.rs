@@ -121,6 +121,17 @@ impl Core {
         Reservation::of(&*self.behind, intent)
     }
 
+    /// Begins an operation of the core's own, which no store performs: reserves `intent`.
+    ///
+    /// # Errors
+    /// Those of [`reserve`](Self::reserve).
+    pub(crate) fn decide(&self, intent: &Intent) -> Result<Transaction<'_>> {
+        Ok(Transaction {
+            core: self,
+            reservation: self.reserve(intent)?,
+        })
+    }
+
     /// Begins an operation: reserves `intent`, or lets the store perform it. The caller holds no
     /// lock of the core.
     ///
@@ -205,23 +216,6 @@ impl Core {
         });
     }
 
-    /// Submits one operation's changes to the store, with their reservation. Waits for their commit
-    /// with the option `sync`, and for changes of names with `dirsync`. The caller took `order` for
-    /// all inodes with attributes in `batch`, before it changed these; new inodes need none.
-    ///
-    /// # Errors
-    /// The store's; it accepts no changes after one.
-    pub(crate) fn apply<const N: usize>(
-        &self,
-        order: LogOrderGuard<'_, N>,
-        reservation: &mut Reservation<'_>,
-        batch: &[Change<'_>],
-    ) -> Result<()> {
-        let applied = self.behind.apply(reservation.held(), batch);
-        drop(order);
-        self.commit_if_sync(applied, Scope::of(batch))
-    }
-
     /// Takes the log-order locks of these inodes. They are held from before a related state (a
     /// size, a link count) changes in memory until the attributes are handed over: see
     /// [`log_order`].
@@ -237,7 +231,7 @@ impl Core {
     /// returns `false`.
     ///
     /// # Errors
-    /// Those of [`Core::apply`].
+    /// Those of [`Transaction::commit`].
     pub(crate) fn apply_unless_busy(
         &self,
         reservation: &mut Reservation<'_>,

@@ -126,9 +126,9 @@ impl Core {
             ended: 1,
             ..Intent::giving_back()
         };
-        if let Ok(mut reservation) = self.reserve(&ended) {
+        if let Ok(transaction) = self.decide(&ended) {
             let change = [Change::Free { ino: orphan.ino() }];
-            let _ = self.apply(self.log_order([]), &mut reservation, &change);
+            let _ = transaction.commit(self.log_order([]), &change);
         }
     }
 
@@ -363,15 +363,11 @@ impl Core {
         if !inode.take_lazytime() {
             return Ok(());
         }
-        let reserved = self.reserve(&Intent::giving_back().records(1));
-        let written = reserved.and_then(|mut reservation| {
+        let begun = self.decide(&Intent::giving_back().records(1));
+        let written = begun.and_then(|transaction| {
             let order = self.log_order([inode]);
             let record = inode.record(&inode.meta());
-            self.apply(
-                order,
-                &mut reservation,
-                &[Change::Attributes { inode: record }],
-            )
+            transaction.commit(order, &[Change::Attributes { inode: record }])
         });
         if written.is_err() {
             inode.mark_lazy_time();

@@ -101,11 +101,6 @@ impl<'s> Reservation<'s> {
             ..Grant::NONE
         };
     }
-
-    /// All of the grant is in use from now on.
-    pub const fn keep(&mut self) {
-        self.held = Grant::NONE;
-    }
 }
 
 impl Drop for Reservation<'_> {
@@ -156,7 +151,7 @@ mod tests {
         drop(reservation);
         assert_eq!(used(&store), (0, 1));
         let mut reservation = Reservation::of(&store, &intent).unwrap();
-        reservation.keep();
+        *reservation.held() = Grant::NONE;
         drop(reservation);
         assert_eq!(used(&store), (1, 2));
         assert!(
