@@ -135,7 +135,7 @@ fn lives(section: &str, (mark, most): (&str, usize), told: Vec<String>, operatio
 }
 
 #[test]
-fn operations_pass_the_functions_that_the_page_tells_of() {
+fn five_operations_pass_the_functions_that_the_page_tells_of() {
     let Some(config) = mount::config(TransportChoice::Dev) else {
         return;
     };
@@ -187,6 +187,10 @@ fn operations_pass_the_functions_that_the_page_tells_of() {
     let told = request("A write");
     lives("A write", ("Core::write", 20), told, || {
         file.write_all(&[7; 4096]).unwrap();
+    });
+    let told = request("An fsync");
+    lives("An fsync", ("FileSystem::fsync", 20), told, || {
+        file.sync_all().unwrap();
     });
     let told = steps(&page, "An eviction");
     lives("An eviction", ("Core::unload", 10), told, || {

@@ -72,6 +72,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Failed`].
     pub fn begin_group(&self, wanted: Mode) -> Result<Group<'_>> {
+        hop!();
         let mut writer = self.writer.lock();
         if self.failed() {
             return Err(Error::Failed);
@@ -137,6 +138,7 @@ impl Group<'_> {
     /// that excludes appends knows exactly which. A second call moves the cut. A group without a
     /// cut takes one when it is written.
     pub fn cut(&mut self) -> Lsn {
+        hop!();
         let waiting = &mut self.writer.waiting;
         let cut = self.journal.collect_frames(waiting);
         if let Some((_, mut records)) = self.records.take() {
@@ -152,6 +154,7 @@ impl Group<'_> {
     /// # Errors
     /// [`Error::Full`] even with the share that is reserved for commits; [`Error::TooLarge`].
     pub fn append_records(&mut self, subvolume: u64, records: &[Record<'_>]) -> Result<()> {
+        hop!();
         self.journal.supply.room.give(mem::take(&mut self.kept));
         if records.is_empty() {
             return Ok(());
@@ -174,6 +177,7 @@ impl Group<'_> {
     /// # Errors
     /// The device's.
     pub fn write(&mut self) -> Result<()> {
+        hop!();
         self.journal.supply.room.give(mem::take(&mut self.kept));
         if self.records.is_none() {
             self.cut();
@@ -217,6 +221,7 @@ impl Group<'_> {
     /// # Errors
     /// The device's; [`Error::Failed`] if another group failed meanwhile.
     pub fn flush(&mut self) -> Result<bool> {
+        hop!();
         match self.way {
             Way::Written => {
                 self.complete();
@@ -236,6 +241,7 @@ impl Group<'_> {
     /// # Errors
     /// As [`flush`](Self::flush).
     pub fn mark(&mut self) -> Result<Position> {
+        hop!();
         let cut = self.lsn();
         let block = match self.way {
             Way::Marked(place) => {

@@ -200,6 +200,7 @@ impl Journal {
     /// Makes the caller the commit leader, or waits until another leader has made the batches up to
     /// `upto` durable: then returns `None`. A failed journal gives the turn.
     pub fn turn(&self, upto: Lsn) -> Option<CommitTurn<'_>> {
+        hop!();
         if self.durable() >= upto {
             return None;
         }
@@ -218,6 +219,7 @@ impl Journal {
     /// Empties all log buffers at one moment: no append is in progress, so every batch on which a
     /// batch in `waiting` depends is there too.
     pub(super) fn collect_frames(&self, waiting: &mut Vec<Frame>) -> Lsn {
+        hop!();
         self.log_buffers.with_all(|log_buffers| {
             // Greater than the LSN of any batch in a buffer, and less than those of later ones.
             let cut = self.next_lsn();

@@ -122,6 +122,7 @@ impl Ring {
     /// # Errors
     /// As [`write`](Self::write).
     pub(super) fn write_and_leave_place(&mut self, group: &mut [Frame], cut: Lsn) -> Result<u64> {
+        hop!();
         self.write(group, Mode::Written)?;
         let place = self.head;
         self.write(&mut [Frame::new(Vec::new(), COMMIT, cut)], Mode::Written)?;
@@ -134,6 +135,7 @@ impl Ring {
     /// # Errors
     /// The device's.
     pub(super) fn mark(&mut self, place: u64, cut: Lsn) -> Result<()> {
+        hop!();
         debug_assert!(self.durable_end <= place && place <= self.flushed);
         let mut frame = Frame::new(Vec::new(), COMMIT, cut);
         frame.seal(Place {
@@ -173,6 +175,7 @@ impl Ring {
     /// The device's. The blocks behind `head` are then unknown, and must not be written again in
     /// this incarnation.
     pub(super) fn write(&mut self, group: &mut [Frame], mode: Mode) -> Result<()> {
+        hop!();
         let Some(last) = group.len().checked_sub(1) else {
             return Ok(());
         };

@@ -150,6 +150,7 @@ impl Space {
     /// The first inconsistency, if any: [`Error::Used`] for blocks recorded twice,
     /// [`Error::Unused`] for blocks freed without being used. All other changes are applied.
     pub fn committed(&self, lsn: u64) -> Result<(), Error> {
+        hop!();
         let mut order = self.order.lock();
         order.applied = order.applied.max(lsn);
         let cut = self.cut();

@@ -76,6 +76,7 @@ impl Preallocations {
         request: &FileRequest,
         reservation: Option<&mut Reservation>,
     ) -> Result<Extent, Error> {
+        hop!();
         let mut reservation = reservation;
         let wanted = wanted(request.length, reservation.as_deref());
         if let Some(extent) =

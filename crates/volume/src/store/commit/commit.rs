@@ -69,6 +69,7 @@ impl Placed<'_> {
     /// Publishes the writes: first those that precede the log frames, then the overwrites that are
     /// journalled and follow them, if there are few and the frames come first.
     fn publish_overwrites_last(&mut self, group: &mut Group<'_>) -> (Ticket, Ticket) {
+        hop!();
         let over = self.in_flight.iter().filter(|it| it.over).count();
         let bytes = over as u64 * (BLOCK as u64 + OVERWRITE_MAX);
         let is_split =
@@ -101,6 +102,7 @@ const OVERWRITE_MAX: u64 = 256;
 impl Inner {
     /// Makes the journal durable up to `upto`, or all of it.
     pub(in crate::store) fn make_durable(&self, upto: Option<Lsn>) -> Result<()> {
+        hop!();
         self.running()?;
         let upto = upto.unwrap_or_else(|| self.journal.next_lsn());
         if let Some(_turn) = self.journal.turn(upto) {
@@ -156,6 +158,7 @@ impl Inner {
     /// Commits, or only writes. If that fails or panics, it stops the store before another group
     /// can begin.
     fn commit_group(&self, wanted: Mode, freeze: bool) -> Result<Option<Frozen>> {
+        hop!();
         let _within = within_store();
         // A journal that has failed has stopped the store.
         let group = self.journal.begin_group(wanted);
@@ -177,6 +180,7 @@ impl Inner {
         group: &mut Group<'_>,
         freeze: bool,
     ) -> Result<Option<(Position, Option<Frozen>)>> {
+        hop!();
         let (data, frozen) = self.freeze_and_place(group, freeze)?;
         let in_flight = &self.blocks().in_flight;
         group.write()?;
@@ -201,6 +205,7 @@ impl Inner {
         group: &mut Group<'_>,
         freeze: bool,
     ) -> Result<(Ticket, Option<Frozen>)> {
+        hop!();
         // Not under the closed barrier, where others would wait for it.
         self.space.ready()?;
         let mark;
@@ -284,6 +289,7 @@ impl Inner {
 
     /// Allocates blocks for all dirty pages. The barrier is closed.
     fn place_dirty(&self, layers: &Layers, cut: Lsn) -> Result<Placed<'_>> {
+        hop!();
         let mut placed = Placed {
             store: self,
             maps: Vec::new(),
@@ -307,6 +313,7 @@ impl Inner {
         reservation: &mut Reservation,
         placed: &mut Placed<'_>,
     ) -> Result<()> {
+        hop!();
         let mut shard = layers.active.shard(ino);
         let Some(mut object) = shard.get_mut(ino) else {
             return Ok(());

@@ -216,6 +216,7 @@ impl InFlight {
         device: &dyn BlockDevice,
         upto: Ticket,
     ) -> Result<Ticket> {
+        hop!();
         let _one = self.writing.lock();
         let batches = {
             let queue = self.queue.read();

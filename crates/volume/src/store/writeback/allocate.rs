@@ -60,6 +60,7 @@ impl BlockAllocator for FileAllocator<'_> {
     }
 
     fn find(&mut self, request: &FileRequest) -> Result<Run> {
+        hop!();
         let extent = self
             .store
             .preallocations

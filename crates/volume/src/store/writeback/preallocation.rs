@@ -62,6 +62,7 @@ impl FilePreallocations {
         request: &FileRequest,
         reservation: Option<&mut Reservation>,
     ) -> Result<Extent> {
+        hop!();
         let reservation = reservation.filter(|reservation| reservation.blocks() > 0);
         Ok(self.of(ino, request).place(request, reservation)?)
     }

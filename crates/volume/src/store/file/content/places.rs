@@ -130,6 +130,7 @@ impl Content {
         placed: &mut dyn FnMut(u64, Run),
         in_flight: &mut Vec<WriteInFlight>,
     ) -> Result<()> {
+        hop!();
         let size = self.len.div_ceil(BLOCK_LEN);
         let Form::Mapped { mapping, dirty } = &mut self.form else {
             return Ok(());
