@@ -66,16 +66,12 @@ impl PagesLock<'_> {
             self.has_edges(offset, offset + data.len() as u64),
             "a part of an absent page is written"
         );
-        if self.fill_in(offset, data) {
+        let at = (offset % PAGE_SIZE as u64) as usize;
+        // Filling more of a frame takes neither space nor memory: the account does not change.
+        if at + data.len() <= PAGE_SIZE && self.frames.extend(offset >> PAGE_SHIFT, at, data) {
             return Ok(data.len());
         }
         Change::new(self, account).write_shown(offset, data)
-    }
-
-    /// Fills more of a frame, which takes neither space nor memory: the account does not change.
-    fn fill_in(&mut self, offset: u64, data: &[u8]) -> bool {
-        let at = (offset % PAGE_SIZE as u64) as usize;
-        at + data.len() <= PAGE_SIZE && self.frames.extend(offset >> PAGE_SHIFT, at, data)
     }
 
     /// Are the pages at the edges of these bytes not absent, as far as they are written in part?
