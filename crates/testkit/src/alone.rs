@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const IS_ALONE: &str = "HOLDFAST_TEST_ALONE";
 
 /// Runs the test of this name in a process of its own, and returns whether the caller is in that
-/// process. Elsewhere the test has passed when this returns.
+/// process. Elsewhere the test has passed when this returns, and what it printed is printed.
 ///
 /// # Panics
 /// If the test fails there, or if no test has that name.
@@ -17,14 +17,15 @@ pub fn alone(test: &str) -> bool {
         return true;
     }
     let output = Command::new(env::current_exe().expect("a path"))
-        .args(["--exact", test])
+        .args(["--exact", "--nocapture", test])
         .env(IS_ALONE, "1")
         .stderr(Stdio::inherit())
         .output()
         .expect("started");
     let said = String::from_utf8_lossy(&output.stdout);
+    print!("{said}");
     let passed = output.status.success() && said.contains("1 passed");
-    assert!(passed, "{test} by itself: {said}");
+    assert!(passed, "{test} by itself");
     false
 }
 

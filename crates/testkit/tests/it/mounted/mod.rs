@@ -1,8 +1,9 @@
-//! Volumes behind a mount, on a device that does not do as it should: what becomes of the work
-//! there.
+//! Volumes behind a mount: what becomes of the work there, also on a device that does not do as it
+//! should.
 
 mod checkpoints;
 mod held;
+mod lives;
 mod panics;
 mod world;
 
