@@ -1,7 +1,6 @@
 //! Volumes behind a mount: what becomes of the work there, also on a device that does not do as it
 //! should.
 
-mod checkpoints;
 mod held;
 mod lives;
 mod panics;
