@@ -1,6 +1,6 @@
 //! Mounting by `fusermount3`, for users other than root.
 
-use super::{MountError, MountOptions, UmountError, holders::holders};
+use super::{AtimeOption, MountError, MountOptions, UmountError, holders::holders};
 use rustix::{
     io::{FdFlags, fcntl_setfd},
     net::{
@@ -56,17 +56,26 @@ pub(super) fn mount(dir: &Path, options: &MountOptions) -> Result<OwnedFd, Mount
     }
 }
 
+/// The options as `fusermount3 -o` takes them.
 fn words(options: &MountOptions) -> OsString {
-    let mut words: Vec<String> = options.words().into_iter().map(str::to_owned).collect();
+    let flags = [
+        (options.read_only, "ro"),
+        (options.nosuid, "nosuid"),
+        (options.nodev, "nodev"),
+        (options.noexec, "noexec"),
+        (options.sync, "sync"),
+        (options.dirsync, "dirsync"),
+        (options.atime == AtimeOption::None, "noatime"),
+        // Versions of it that do not know this refuse it.
+        (options.nosymfollow, "nosymfollow"),
+        (options.default_permissions, "default_permissions"),
+        (options.allow_other == Some(true), "allow_other"),
+    ];
+    let given = flags.into_iter().filter(|(given, _)| *given);
+    let mut words: Vec<String> = given.map(|(_, word)| word.into()).collect();
     let escaped = |text: &str| text.replace('\\', "\\\\").replace(',', "\\,");
     words.push(format!("fsname={}", escaped(&options.fsname)));
     words.push(format!("subtype={}", escaped(&options.subtype)));
-    if options.default_permissions {
-        words.push("default_permissions".into());
-    }
-    if options.allow_other == Some(true) {
-        words.push("allow_other".into());
-    }
     if options.max_read != 0 {
         words.push(format!("max_read={}", options.max_read));
     }

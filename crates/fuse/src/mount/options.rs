@@ -240,25 +240,6 @@ impl MountOptions {
         flags.set(MountFlags::NOSYMFOLLOW, self.nosymfollow);
         flags
     }
-
-    /// The same flags, as `fusermount3 -o` takes them.
-    pub(super) fn words(&self) -> Vec<&'static str> {
-        let chosen = [
-            (self.read_only, "ro"),
-            (self.nosuid, "nosuid"),
-            (self.nodev, "nodev"),
-            (self.noexec, "noexec"),
-            (self.sync, "sync"),
-            (self.dirsync, "dirsync"),
-            (self.atime == AtimeOption::None, "noatime"),
-            // Versions of it that do not know this refuse it.
-            (self.nosymfollow, "nosymfollow"),
-        ];
-        chosen
-            .into_iter()
-            .filter_map(|(given, word)| given.then_some(word))
-            .collect()
-    }
 }
 
 /// Options that mount(8) and similar programs keep for themselves.
