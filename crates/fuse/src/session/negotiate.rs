@@ -41,11 +41,6 @@ impl Negotiated {
         })
     }
 
-    /// Pages in the largest request.
-    fn max_pages(&self) -> u16 {
-        (self.max_write / 4096) as u16
-    }
-
     /// The largest payload of a request or a reply, in bytes.
     pub(crate) fn payload_max(&self) -> usize {
         self.max_write as usize
@@ -63,7 +58,7 @@ impl Negotiated {
             congestion_threshold: BACKGROUND / 4 * 3,
             max_write: self.max_write,
             time_gran: 1,
-            max_pages: self.max_pages(),
+            max_pages: (self.max_write / 4096) as u16,
             flags2: (flags >> 32) as u32,
             max_stack_depth: match self.flags.contains(InitFlags::PASSTHROUGH) {
                 true => STACK_DEPTH_MAX,
