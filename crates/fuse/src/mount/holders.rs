@@ -136,11 +136,11 @@ fn reason(process: &Path, dir: &Path) -> Option<(&'static str, PathBuf)> {
             return Some((how, target));
         }
     }
-    let descriptors = fs::read_dir(process.join("fd"))
+    let mut descriptors = fs::read_dir(process.join("fd"))
         .into_iter()
         .flatten()
         .flatten();
-    if let Some(target) = descriptors.filter_map(|entry| link(entry.path())).next() {
+    if let Some(target) = descriptors.find_map(|entry| link(entry.path())) {
         return Some(("open file", target));
     }
     let maps = fs::read(process.join("maps")).ok()?;

@@ -39,11 +39,12 @@ pub fn umount(dir: &Path, flags: UmountFlags) -> Result<(), UmountError> {
         source,
     };
     let path = absolute(dir).map_err(refused)?;
-    let Some(mounted) = mounted_at(&path).map_err(refused)? else {
-        return Err(UmountError::NotMounted {
-            dir: dir.to_owned(),
-        });
+    let not_mounted = || UmountError::NotMounted {
+        dir: dir.to_owned(),
     };
+    let mounted = mounted_at(&path)
+        .map_err(refused)?
+        .ok_or_else(not_mounted)?;
     if !mounted.is_fuse() {
         return Err(UmountError::Foreign {
             dir: dir.to_owned(),
@@ -59,9 +60,7 @@ pub fn umount(dir: &Path, flags: UmountFlags) -> Result<(), UmountError> {
             dir: path.clone(),
             holders: holders(&path),
         }),
-        Err(Code::INVAL | Code::NOENT) => Err(UmountError::NotMounted {
-            dir: dir.to_owned(),
-        }),
+        Err(Code::INVAL | Code::NOENT) => Err(not_mounted()),
         Err(Code::PERM | Code::ACCESS) => helper::unmount(&path, flags.lazy),
         Err(error) => Err(refused(error.into())),
     }

@@ -2,13 +2,13 @@
 
 use super::{
     Asking, CoreOperations,
-    caller::{is_admin, uid, unchecked_caller},
+    caller::{has_caps, uid, unchecked_caller},
 };
 use crate::{
     Context,
     wire::control::{CONTROL, FITRIM, TrimRange, framed, unframed},
 };
-use holdfast_core::types::{Errno, Ino, Result};
+use holdfast_core::types::{Caps, Errno, Ino, Result};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The user id where the kernel does not send one.
@@ -95,7 +95,7 @@ fn may_unmount(cx: &Context<'_>) -> bool {
         Some(cx.uid)
     };
     match caller {
-        Some(0) => is_admin(cx.pid),
+        Some(0) => has_caps(cx.pid, Caps::SYS_ADMIN),
         Some(caller) => caller == rustix::process::geteuid().as_raw(),
         None => false,
     }

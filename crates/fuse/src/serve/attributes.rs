@@ -2,7 +2,7 @@
 
 use super::{
     CoreOperations, InfoDetail,
-    caller::{caller, caller_without_fsetid, is_admin, keeps_set_gid, keeps_set_ids},
+    caller::{caller, caller_without_fsetid, has_caps, keeps_set_gid},
 };
 use crate::{
     Context,
@@ -105,7 +105,7 @@ impl CoreOperations {
             return Ok(());
         }
         let lends = self.fs.getattr(file.node()).perm & (S_ISUID | S_ISGID) != 0;
-        if lends && file.flags().writable() && !keeps_set_ids(cx.pid) {
+        if lends && file.flags().writable() && !has_caps(cx.pid, Caps::FSETID) {
             self.drop_privileges(cx, file.node())?;
         }
         Ok(())
@@ -192,7 +192,7 @@ impl CoreOperations {
         let trusted = names
             .split(|&byte| byte == 0)
             .any(|name| name.starts_with(b"trusted."));
-        if trusted && !is_admin(cx.pid) {
+        if trusted && !has_caps(cx.pid, Caps::SYS_ADMIN) {
             who.caps.remove(Caps::SYS_ADMIN);
             names = self.fs.listxattr(&who, &node)?;
         }

@@ -75,19 +75,14 @@ pub(super) fn uses_labels() -> bool {
     std::fs::read_to_string("/proc/filesystems").map_or(true, |known| known.contains("selinuxfs"))
 }
 
-/// Has this process `CAP_SYS_ADMIN`? One that cannot be looked at has not.
-pub(super) fn is_admin(pid: u32) -> bool {
-    status(pid).is_some_and(|status| effective(&status).contains(Caps::SYS_ADMIN))
+/// Has this process these capabilities? One that cannot be looked at has not.
+pub(super) fn has_caps(pid: u32, caps: Caps) -> bool {
+    status(pid).is_some_and(|status| effective(&status).contains(caps))
 }
 
 /// The file system user of this process; `None` if it cannot be read.
 pub(super) fn uid(pid: u32) -> Option<u32> {
     file_system_uid(&status(pid)?)
-}
-
-/// May this process change a file's content and leave its set-id bits?
-pub(super) fn keeps_set_ids(pid: u32) -> bool {
-    status(pid).is_some_and(|status| effective(&status).contains(Caps::FSETID))
 }
 
 /// May this process keep the set-group-id bit of a file of group `gid`? One that cannot be looked
@@ -140,7 +135,7 @@ mod tests {
         assert!(effective(status).contains(Caps::SYS_ADMIN));
         assert!(effective("CapEff:\t0000000000000000\n").is_empty());
         assert!(effective("CapEff:\tlots\n").is_empty() && effective("").is_empty());
-        assert!(!is_admin(u32::MAX));
+        assert!(!has_caps(u32::MAX, Caps::SYS_ADMIN));
     }
 
     #[test]
