@@ -21,7 +21,7 @@ use holdfast_types::{Errno, Ino, NAME_MAX, Result};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Serves requests.
@@ -191,7 +191,8 @@ impl Handler {
         let since = self.validities.notified.map(|_| Instant::now());
         let is_lookup = matches!(request, Request::Lookup { .. });
         let answer = match self.operations.answer(&cx, ino, request) {
-            Err(Errno::ENOENT) if is_lookup && self.validities.remembers_absence() => {
+            // The absence of names is cached.
+            Err(Errno::ENOENT) if is_lookup && !self.validities.negative.is_zero() => {
                 Answer::Negative
             }
             answer => answer?,
@@ -211,7 +212,8 @@ impl Handler {
         let is_notified = |ino| since.is_some_and(|since| self.operations.is_notified(ino, since));
         let mut validities = self.validities.of(|| about.is_some_and(is_notified));
         if about.is_some_and(|ino| self.operations.is_passed_through(ino)) {
-            validities = validities.without_attributes();
+            // Attributes must not be cached.
+            validities.attr = Duration::ZERO;
         }
         Ok((answer, validities))
     }

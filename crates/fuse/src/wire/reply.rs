@@ -67,14 +67,6 @@ impl Validities {
         self.attr
     }
 
-    /// The same, with attributes that must not be cached.
-    pub(crate) fn without_attributes(self) -> Self {
-        Self {
-            attr: Duration::ZERO,
-            ..self
-        }
-    }
-
     pub(crate) fn body(&self, attr: &Attr) -> layout::AttrOutBody {
         layout::AttrOutBody {
             ino: attr.ino.0,
@@ -116,11 +108,6 @@ impl Validities {
             entry_valid_nsec: self.negative.subsec_nanos(),
             ..Default::default()
         }
-    }
-
-    /// Is the absence of names cached?
-    pub(crate) fn remembers_absence(&self) -> bool {
-        self.negative != Duration::ZERO
     }
 
     pub(crate) fn attr(&self, attr: &Attr) -> layout::AttrOut {
