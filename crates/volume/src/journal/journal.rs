@@ -2,14 +2,14 @@ use super::error::{Error, Result};
 use super::frame::Frame;
 use super::log_buffer::{LogBuffer, Supply};
 use super::log_buffers::LogBuffers;
-use super::record::{AsRecord, BatchHead, Record};
+use super::record::{AsRecord, BatchHead};
 use super::region::{Area, BLOCK, Position, Region};
 use super::replay::{Replay, Replayed};
 use super::rest::Rest;
 use super::ring::Ring;
 use super::room::Room;
 use crate::primitive::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
-use holdfast_core::store::{Change, Lsn};
+use holdfast_core::store::Lsn;
 use holdfast_device::BlockDevice;
 use holdfast_sync::Padded;
 use std::sync::Arc;
@@ -151,20 +151,8 @@ impl Journal {
     /// # Errors
     /// [`Error::Full`]: nothing happened; checkpoint, [`trim`](Self::trim), try again.
     /// [`Error::TooLarge`], [`Error::Failed`].
-    pub fn append(&self, subvolume: u64, batch: &[Change<'_>]) -> Result<Lsn> {
-        self.append_any(subvolume, batch)
-    }
-
-    /// As [`append`](Self::append), for records.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append).
-    pub fn append_records(&self, subvolume: u64, records: &[Record<'_>]) -> Result<Lsn> {
-        self.append_any(subvolume, records)
-    }
-
     #[inline]
-    fn append_any<R: AsRecord>(&self, subvolume: u64, records: &[R]) -> Result<Lsn> {
+    pub fn append<R: AsRecord>(&self, subvolume: u64, records: &[R]) -> Result<Lsn> {
         hop!();
         if self.failed() {
             return Err(Error::Failed);

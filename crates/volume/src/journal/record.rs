@@ -53,15 +53,20 @@ pub(super) struct BatchHead {
 }
 
 /// A record to encode, borrowed.
-pub(super) enum RecordRef<'r> {
+pub enum RecordRef<'r> {
+    /// A change of the core.
     Change(&'r Change<'r>),
+    /// As in [`Record`].
     Map(&'r Map),
+    /// As in [`Record`].
     Numbers(Ino),
+    /// As in [`Record`].
     Overwrite(&'r Overwrite<'r>),
 }
 
 /// A change of the core, or a record of the journal.
-pub(super) trait AsRecord {
+pub trait AsRecord {
+    /// Borrows it.
     fn as_record(&self) -> RecordRef<'_>;
 }
 

@@ -201,7 +201,7 @@ impl Inner {
         self.page_reservations.add(unused.take());
         let lsn = match records.is_empty() {
             true => self.journal.before_next_cut(),
-            false => self.journal.append_records(SUBVOLUME, &records)?,
+            false => self.journal.append(SUBVOLUME, &records)?,
         };
         for record in &records {
             if let Record::Map(map) = record {

@@ -113,7 +113,9 @@ fn a_batch_of_many_blocks_is_one() {
 #[test]
 fn empty_batches_and_empty_commits_write_nothing() {
     let (device, journal) = fresh(64);
-    let lsn = journal.append(1, &[]).expect("nothing to refuse");
+    let lsn = journal
+        .append::<Record<'_>>(1, &[])
+        .expect("nothing to refuse");
     journal.commit(Some(lsn)).expect("nothing to fail");
     assert!(journal.durable() >= lsn);
     assert_eq!(device.log.lock().len(), 0);
