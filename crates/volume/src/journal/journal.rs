@@ -277,7 +277,7 @@ impl Journal {
     }
 
     /// Did the replay find frames that were written and not flushed, taken or not? Before anything
-    /// is built on the replayed state, a [commit](Self::commit_now) records which of them count.
+    /// is built on the replayed state, a [commit](Self::commit) records which of them count.
     #[must_use]
     pub fn owes_mark(&self) -> bool {
         self.writer.lock().ring.owes_mark
