@@ -154,7 +154,7 @@ impl Core {
     /// Splits a request into steps: each extent that the store allocates is a record of its
     /// journal.
     fn parts(&self, request: Request) -> impl Iterator<Item = Request> {
-        let most = match request.takes_space() {
+        let most = match request.takes_space() && !self.pinned {
             true => PART,
             false => u64::MAX,
         };
@@ -175,7 +175,7 @@ impl Core {
 
     /// Refuses a request of several parts without room, before the first of them.
     fn has_room_for(&self, request: Request, held: &PagesLock<'_>) -> Result<()> {
-        if !request.takes_space() || request.len <= PART {
+        if self.pinned || !request.takes_space() || request.len <= PART {
             return Ok(());
         }
         if held.have_space(&request.pages()) {

@@ -1,7 +1,7 @@
 //! The lifetime of inodes, content and space.
 
 use holdfast_core::types::{
-    Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
+    Caller, Errno, Fallocate, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
 use holdfast_core::{FileSystem, Memory, MemoryLimits, Options};
 use holdfast_testkit::store::{ModelStore, Noted, Record, Recorded, RecordingStore};
@@ -36,6 +36,19 @@ fn evictions(record: &RecordingStore, ino: Ino) -> (usize, Option<usize>) {
         batches.len(),
         batches.iter().position(|evictions| *evictions),
     )
+}
+
+#[test]
+fn nearly_all_space_is_allocated_at_once_and_comes_back() {
+    let fs = limited(10_000, 10);
+    let (who, root, before) = (Caller::root(), fs.root(), used(&fs));
+    let file = fs.create(&who, &root, b"a", 0o600, OpenFlags::READ_WRITE);
+    let file = file.unwrap();
+    fs.fallocate(&who, &file, Fallocate::empty(), 0, 9_900 * PAGE)
+        .unwrap();
+    fs.unlink(&who, &root, b"a").unwrap();
+    drop(file);
+    assert_eq!(used(&fs), before);
 }
 
 #[test]

@@ -85,8 +85,7 @@ fn calls<'t>(tree: &'t Tree, folder: &str) -> Edges<'t> {
     for (path, code) in &sources {
         let tokens = tokens(code);
         for call in tokens.windows(3) {
-            let is_call =
-                call[0].0 == "." && matches!(call[2].0, "(" | "::") && !OF_STD.contains(&call[1].0);
+            let is_call = call[0].0 == "." && matches!(call[2].0, "(" | "::");
             let Some([(home, kind)]) = named.get(call[1].0).map(Vec::as_slice).filter(|_| is_call)
             else {
                 continue;
