@@ -39,10 +39,14 @@ fn an_idle_session_wakes_up_for_nothing() {
         use_it(dir);
         // The watch falls asleep, and what the close left to be told is told.
         thread::sleep(Duration::from_secs(1));
-        let before = switches();
-        assert!(before.len() > 2, "{before:?}");
-        thread::sleep(Duration::from_secs(10));
-        assert_eq!(switches(), before);
+        // Other programs ask each mount now and then, as sync(1) does.
+        let is_quiet = || {
+            let before = switches();
+            assert!(before.len() > 2, "{before:?}");
+            thread::sleep(Duration::from_secs(10));
+            switches() == before
+        };
+        assert!((0..6).any(|_| is_quiet()), "{:?}", switches());
         assert!(!session.is_over());
     });
 }
