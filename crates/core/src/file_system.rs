@@ -54,7 +54,7 @@ pub(crate) struct Core {
     /// The same store, for changes: written behind, or through (then `behind` refuses).
     pub(crate) behind: Arc<dyn Behind>,
     pub(crate) through: Option<Arc<dyn Through>>,
-    /// Nothing can be loaded, and changes are not handed over.
+    /// Nothing can be loaded, so nothing is evicted.
     pub(crate) pinned: bool,
     /// The changes that free space return it to the store.
     pub(crate) frees: bool,

@@ -1,4 +1,5 @@
-//! The memory store: nothing is behind it, and everything that the core holds is pinned.
+//! The memory store: nothing is behind it, and everything that the core holds is pinned. It takes
+//! the changes of each operation as any store that is written behind, and counts what they need.
 //!
 //! It only enforces limits, like the `size` and `nr_inodes` options of tmpfs: content counts by
 //! pages, and names, extended attributes and targets of links by bytes. Without a limit a

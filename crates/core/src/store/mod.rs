@@ -71,7 +71,7 @@ use std::sync::Arc;
 /// What a store guarantees. The core asks once, when a file system is made over the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantees {
-    /// All data is in the core: [`Behind::apply`] is never called, and nothing is ever loaded.
+    /// All data is in the core: nothing is ever loaded, so nothing is evicted.
     pub pinned: bool,
     /// Calls may wait for a device: a front end keeps them off threads that must not block.
     pub blocks: bool,
