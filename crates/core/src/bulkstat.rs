@@ -8,8 +8,8 @@ use holdfast_cache::PAGE_SIZE;
 use holdfast_sync::epoch;
 
 use crate::FileSystem;
+use crate::core::Core;
 use crate::evictions::Evictions;
-use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::inodes::{InodeWalk, Visit};
 use crate::node::Node;

@@ -1,17 +1,29 @@
-//! References by number: references that were converted to inode numbers and are dropped by number,
+//! Inodes by number, and references by number: references that were converted to inode numbers and are dropped by number,
 //! such as the lookup counts of a FUSE kernel.
 //!
 //! They are counted in the inode while it is in memory, else in `evictions.rs`.
 
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Numbered as _;
-use crate::types::Ino;
+use crate::node::Node;
+use crate::types::{Errno, Ino, Result};
 
 /// Passes of `forget_all` over the remaining references, at most.
 const FORGET_ROUNDS: u32 = 4;
 
 impl FileSystem {
+    /// The inode with this number.
+    ///
+    /// # Errors
+    /// `ESTALE` if there is none (any more); errors of the store.
+    pub fn node(&self, ino: Ino) -> Result<Node> {
+        let added = self.core.added_so_far();
+        let node = self.core.node(ino);
+        self.core.shrink_inodes_since(added);
+        node
+    }
+
     /// Drops `count` references that [`Node::into_raw`](crate::Node::into_raw) converted to a
     /// number.
     ///
@@ -63,6 +75,37 @@ impl FileSystem {
 }
 
 impl Core {
+    /// The inode with this number, loaded if necessary.
+    pub(crate) fn node(&self, ino: Ino) -> Result<Node> {
+        match self.node_in_memory(ino)? {
+            Some(node) => Ok(node),
+            None => self.load(ino, false),
+        }
+    }
+
+    /// The inode with this number, and references it; `None`: it has to be loaded.
+    ///
+    /// # Errors
+    /// `ESTALE` if there is none; `EIO` if the file system was revoked.
+    #[inline]
+    pub(crate) fn node_in_memory(&self, ino: Ino) -> Result<Option<Node>> {
+        self.alive()?;
+        if let Some(inode) = self.index.get(ino.0) {
+            let node = Node::new(inode);
+            node.inode().touch(&self.reclaim.epochs);
+            if node.inode().is_new() {
+                return Err(Errno::ESTALE);
+            }
+            if node.inode().is_marked_freeing() {
+                self.keep(&node);
+            }
+            return Ok(Some(node));
+        }
+        // Or it was evicted by a concurrent revocation.
+        self.alive()?;
+        Ok(None)
+    }
+
     /// Inodes in memory that may be referenced by number, with their counts.
     fn held_in_memory(&self) -> Vec<(Ino, u64)> {
         let mut held = Vec::new();

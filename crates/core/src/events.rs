@@ -3,8 +3,8 @@
 use holdfast_sync::epoch;
 
 use crate::FileSystem;
+use crate::core::Core;
 use crate::directory::Residency;
-use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::store::NameRun;

@@ -1,6 +1,6 @@
 //! Reports of a store's failure to open files.
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::open::OpenFile;
 use crate::types::{Errno, Result};
 

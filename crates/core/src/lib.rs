@@ -26,6 +26,7 @@ mod by_number;
 mod census;
 mod clock;
 mod coherence;
+mod core;
 mod directory;
 mod events;
 mod evictions;

@@ -8,9 +8,9 @@ use std::slice;
 use std::sync::atomic::AtomicU64;
 
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
+use crate::core::Core;
 use crate::directory::Directory;
 use crate::evictions::{self, Evictions};
-use crate::file_system::Core;
 use crate::inode::{Content, ContentState, DirectoryBody, Extension, ExtraAttrs, Meta, Object};
 use crate::node::Node;
 use crate::store::{InodeRecord, Rest, StoredSpace};

@@ -1,7 +1,7 @@
 //! File locks by inode: fcntl(2) and flock(2).
 
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::locks::{Cancel, HeldLock, LockKind, LockOwner, LockRange, LockRequest, LockSpace};
 use crate::node::Node;
 use crate::types::Result;

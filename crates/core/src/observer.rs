@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::types::{Caller, Ino};
 
 /// Notified of changes that did not come through it. Changes by callers with [`Caller::checked`]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::FileSystem;
 use crate::clock;
 use crate::coherence::Coherence;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::NewInode;

@@ -2,7 +2,7 @@
 
 use holdfast_sync::epoch;
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Meta, Numbered as _};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Ino, Result, S_ISGID, S_ISUID, S_ISVTX};
 

@@ -6,8 +6,8 @@
 //! same permissions are checked.
 
 use crate::FileSystem;
+use crate::core::Core;
 use crate::directory::{FIRST_COOKIE, Residency};
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode};
 use crate::readahead::BATCH;
 use crate::readdir::Listing;

@@ -2,7 +2,7 @@
 
 use holdfast_cache::Pages;
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 use crate::quota::{QuotaGrace, QuotaKind, QuotaLimits, QuotaRecord, QuotaUsage};
 use crate::types::{Errno, Result};

@@ -10,8 +10,8 @@ use holdfast_sync::epoch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
+use crate::core::Core;
 use crate::directory::{FIRST_COOKIE, Residency};
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
 use crate::open::OpenFile;

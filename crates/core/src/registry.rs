@@ -16,7 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::numbers::Numbers;
 use crate::types::{Errno, Ino, Result};
 

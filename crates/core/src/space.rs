@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_cache::Account;
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 use crate::quota::Check;
 use crate::store::{Grant, Intent, Reservation, Space};

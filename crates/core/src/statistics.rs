@@ -1,5 +1,6 @@
 //! Counts and properties of a file system: for reports, and for front ends.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -105,4 +106,12 @@ fn memory_pages() -> u64 {
     let info = rustix::system::sysinfo();
     let unit = u64::from(info.mem_unit).max(1);
     (info.totalram as u64).saturating_mul(unit) / 4096
+}
+
+impl fmt::Debug for FileSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileSystem")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
 }

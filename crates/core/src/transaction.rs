@@ -18,7 +18,7 @@
 use holdfast_cache::PagesLock;
 use std::ops::Range;
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::log_order::{self, LogOrderGuard, LogOrdered as _};
 use crate::quota::Check;

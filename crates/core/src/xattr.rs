@@ -8,7 +8,7 @@ use holdfast_sync::epoch;
 
 use crate::FileSystem;
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{ExtraAttrs, Meta, MetaWrite, Numbered as _, View, value};
 use crate::node::Node;
 use crate::permission::{in_group_or_capable, owns};

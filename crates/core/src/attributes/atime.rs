@@ -2,7 +2,7 @@
 
 use crate::FileSystem;
 use crate::clock;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 use crate::open::OpenFile;
 use crate::options::AtimePolicy;

@@ -5,7 +5,7 @@
 //! `Caller::checked`: a kernel in front does not know these flags.
 
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::permission::owns;

@@ -1,5 +1,5 @@
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Result};

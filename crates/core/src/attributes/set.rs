@@ -4,7 +4,7 @@ use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
 use crate::acl::ACL_ACCESS;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Meta, MetaWrite, Numbered as _};
 use crate::node::Node;
 use crate::open::OpenFile;

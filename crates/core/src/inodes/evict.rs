@@ -3,7 +3,7 @@
 use holdfast_sync::{Freeing, Ref};
 
 use super::{InodeWalk, Take, Visit};
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, Object, Set, kept_values};
 use crate::locks::InodeLocks;
 use crate::node::Node;

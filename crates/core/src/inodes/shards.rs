@@ -4,7 +4,7 @@ use holdfast_sync::{processors, together};
 use parking_lot::Mutex;
 
 use super::Dropped;
-use crate::file_system::Core;
+use crate::core::Core;
 
 /// Inodes that justify a thread: some milliseconds of work.
 const WORTH_A_THREAD: u64 = 1 << 15;

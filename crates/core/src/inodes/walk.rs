@@ -2,7 +2,7 @@
 
 use holdfast_sync::epoch;
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 use crate::node::Node;
 use crate::types::Result;

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 
 use super::{SIZE_MAX, readable, writable};
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;

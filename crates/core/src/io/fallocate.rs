@@ -7,7 +7,7 @@ use holdfast_cache::{Account, PagesLock};
 use super::populate::PAGE;
 use super::{SIZE_MAX, writable};
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use holdfast_cache::{MAX_SIZE, Pages, PagesLock};
 
 use super::populate::{Hold, PAGE, TRIES};
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::types::{Errno, Ino, Result};
 

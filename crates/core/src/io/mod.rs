@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use holdfast_cache::{PAGE_SIZE, Pages, PagesLock};
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::store::{Class, Intent, Reservation};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use holdfast_cache::{Account, Arrival, Flight, Missing, Pages, PagesLock};
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::reclaim::page_key;
 use crate::types::{Errno, Ino, Result};

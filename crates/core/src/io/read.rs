@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::check_range;
 use super::populate::{BYTES_MAX, Leading, PAGE, TRIES};
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::open::OpenFile;
 use crate::types::{Errno, OpenFlags, Result};

@@ -1,4 +1,4 @@
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::quota::Check;

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use super::populate::PAGE;
 use super::{SIZE_MAX, check_range, writable};
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::log_order::LogOrderGuard;
 use crate::open::OpenFile;

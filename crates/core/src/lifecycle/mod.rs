@@ -1,7 +1,9 @@
-//! The end of a file system or of its caches: dropped caches, forced and ordinary unmounts.
+//! The start and the end of a file system: sync, dropped caches, forced and ordinary unmounts.
 
 mod drop_caches;
 mod revoke;
 mod shutdown;
+mod start;
+mod sync;
 
 pub use shutdown::Shutdown;

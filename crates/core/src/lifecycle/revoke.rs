@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::node::Node;
 use crate::types::{Errno, Result};
 

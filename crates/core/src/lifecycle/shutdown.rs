@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Object;
 
 /// A file system without handles, of which the inodes are being freed.

@@ -2,7 +2,7 @@
 
 use super::{NewInode, dangling};
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
 use crate::quota::Check;

@@ -1,7 +1,7 @@
 //! Hard links.
 
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::time_of_changes;
 use crate::inode::{DirectoryBody, Inode, Meta, Numbered as _};
 use crate::node::Node;

@@ -13,8 +13,8 @@
 //! asked for a name without the lock. The answer is used if no change of the directory began
 //! meanwhile; otherwise, also after an error, the store is asked again under the lock.
 
+use crate::core::Core;
 use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Residency};
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
 use crate::inodes::{InodeWalk, Take, Visit};
 use crate::reclaim::NAME_BYTES;

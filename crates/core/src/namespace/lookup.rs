@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
+use crate::core::Core;
 use crate::directory::Entry;
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
 use crate::types::{Access, Caller, Errno, Ino, Result, check_component};

@@ -24,8 +24,8 @@ pub(crate) use lookup::dangling;
 pub(crate) use new_inode::NewInode;
 pub(crate) use rename_args::{End, check_flags};
 
+use crate::core::Core;
 use crate::directory::Names;
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode};
 use crate::types::Result;
 

@@ -4,8 +4,8 @@ use holdfast_sync::Prepared;
 use holdfast_sync::epoch;
 
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
+use crate::core::Core;
 use crate::directory::Names;
-use crate::file_system::Core;
 use crate::inode::{
     Content, ContentState, Extension, ExtraAttrs, Inode, Meta, Numbered as _, Object,
     directory_size,

@@ -8,8 +8,8 @@
 use std::sync::atomic::Ordering;
 
 use super::rename_args::End;
+use crate::core::Core;
 use crate::directory::Names;
-use crate::file_system::Core;
 use crate::node::Node;
 use crate::types::{Errno, Ino, Result};
 

@@ -4,7 +4,7 @@ use holdfast_sync::Prepared;
 use holdfast_sync::Ref;
 use holdfast_sync::epoch;
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Object;
 use crate::node::Node;
 use crate::quota::Check;

@@ -2,7 +2,7 @@
 
 use super::lookup::dangling;
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::time_of_changes;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::inodes::FreeingOrphan;

@@ -9,7 +9,7 @@ use super::rename::Rename;
 use super::rename_args::End;
 use crate::acl::{ACL_ACCESS, to_xattr};
 use crate::clock;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, kept_values, time_of_changes};
 use crate::log_order::LogOrderGuard;
 use crate::node::Node;

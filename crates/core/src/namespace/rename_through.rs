@@ -1,7 +1,7 @@
 //! A rename that a store which is written through has performed.
 
 use super::rename_args::End;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::DirectoryBody;
 use crate::node::Node;
 use crate::through::{Performed, enter};

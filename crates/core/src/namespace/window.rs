@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use holdfast_sync::epoch;
 
+use crate::core::Core;
 use crate::directory::{Entry, Residency};
 use crate::evictions::{self, Evictions};
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names};
 use crate::node::Node;
 use crate::readahead::{

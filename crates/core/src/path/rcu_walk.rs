@@ -11,8 +11,8 @@ use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
+use crate::core::Core;
 use crate::directory::Known;
-use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::types::{Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result};

@@ -13,7 +13,7 @@ use holdfast_sync::epoch;
 use parking_lot::Mutex;
 
 use super::passed;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, Part, Scanned, WHOLE};
 use crate::inodes::{InodeWalk, Take, Visit};
 use crate::node::Node;

@@ -13,7 +13,7 @@ use holdfast_sync::epoch;
 use parking_lot::Mutex;
 
 use super::{INODE_BYTES, NAME_BYTES, passed};
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Set;
 use crate::inodes::InodeWalk;
 

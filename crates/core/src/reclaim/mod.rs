@@ -32,7 +32,7 @@ use holdfast_cache::reclaim::Registered;
 use holdfast_sync::ShardedCounter;
 use once_cell::race::OnceBox;
 
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{Epochs, Inode, Part, Scanned, Set};
 use balance::{Balance, Side};
 use content::Content;

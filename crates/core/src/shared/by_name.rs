@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::SharedStore;
+use crate::core::Core;
 use crate::directory::Entry;
 use crate::evictions::{self, Evictions};
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::load::Asked;
 use crate::node::Node;

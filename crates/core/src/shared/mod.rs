@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::coherence::{Coherence, Standing};
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::{ExtraAttrs, Inode, Meta, Numbered as _};
 use crate::load::{meta_of, parts};
 use crate::store::{self, InodeRecord, StoredSpace, Version};

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use super::SharedStore;
 use crate::coherence::{NamesRead, Standing};
+use crate::core::Core;
 use crate::directory::{Directory, Names, Residency};
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, NAME_MAX, Result};

@@ -2,7 +2,7 @@
 
 use super::SharedStore;
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::types::{Errno, FileType, Result};

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 
 use super::SharedStore;
-use crate::file_system::Core;
+use crate::core::Core;
 use crate::inode::Inode;
 use crate::node::Node;
 use crate::store::Changes;

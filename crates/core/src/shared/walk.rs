@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::SharedStore;
 use super::names::NamesAsked;
+use crate::core::Core;
 use crate::directory::Entry;
-use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::load::Asked;
 use crate::node::Node;

@@ -20,8 +20,8 @@ mod take_in;
 
 pub(crate) use names::enter;
 
+use crate::core::Core;
 use crate::evictions;
-use crate::file_system::Core;
 use crate::shared::SharedStore;
 use crate::store::{Done, Operation, Scope, Through};
 use crate::types::{Caller, Ino, Result};
