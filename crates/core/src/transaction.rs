@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use crate::core::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::log_order::{self, LogOrderGuard, LogOrdered as _};
+use crate::log_order::{LogOrderGuard, LogOrdered as _};
 use crate::quota::Check;
 use crate::space::FileSpace;
 use crate::store::{Change, Intent, Lsn, PageOf, Reservation, Scope, Space, kept_bytes};
@@ -214,17 +214,6 @@ impl Core {
             bytes: kept_bytes(len),
             ..Space::default()
         });
-    }
-
-    /// Takes the log-order locks of these inodes. They are held from before a related state (a
-    /// size, a link count) changes in memory until the attributes are handed over: see
-    /// [`log_order`].
-    #[inline]
-    pub(crate) fn log_order<'t, const N: usize>(
-        &self,
-        whose: [&'t Inode; N],
-    ) -> LogOrderGuard<'t, N> {
-        log_order::take(whose)
     }
 
     /// Submits the attributes of an inode, unless another thread holds its log-order lock: then

@@ -10,6 +10,7 @@ use crate::FileSystem;
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::core::Core;
 use crate::inode::{ExtraAttrs, Meta, MetaWrite, Numbered as _, View, value};
+use crate::log_order;
 use crate::node::Node;
 use crate::permission::{in_group_or_capable, owns};
 use crate::store::{Change, Intent, Operation};
@@ -363,7 +364,7 @@ impl Core {
             Begun::Decide(transaction) => transaction,
         };
         let inode = node.inode();
-        let order = self.log_order([inode]);
+        let order = log_order::take([inode]);
         let mut meta = inode.write();
         meta.with_extra_attrs(check)?;
         let before = meta.with_extra_attrs(|extra_attrs| value(extra_attrs, name));

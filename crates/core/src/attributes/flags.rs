@@ -7,6 +7,7 @@
 use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
+use crate::log_order;
 use crate::node::Node;
 use crate::permission::owns;
 use crate::store::{Change, Intent, Operation};
@@ -62,7 +63,7 @@ impl FileSystem {
         match core.begin(intent, |through| through.perform(who, &operation))? {
             Begun::Done(performed) => performed.update(node, Changed::Nothing)?,
             Begun::Decide(transaction) => {
-                let order = core.log_order([inode]);
+                let order = log_order::take([inode]);
                 {
                     let mut meta = inode.write();
                     // Another thread may have protected the inode meanwhile.

@@ -6,6 +6,7 @@ use holdfast_sync::epoch;
 use crate::acl::ACL_ACCESS;
 use crate::core::Core;
 use crate::inode::{Inode, Meta, MetaWrite, Numbered as _};
+use crate::log_order;
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
@@ -180,7 +181,7 @@ impl Core {
                 // While the page lock is held, no writer charges pages to an owner.
                 let pages = inode.regular().ok().filter(|_| chown);
                 let pages = pages.map(Pages::lock);
-                let order = self.log_order([inode]);
+                let order = log_order::take([inode]);
                 let acl = {
                     let mut meta = inode.write();
                     if chown {
@@ -281,7 +282,7 @@ impl Core {
                 },
             ),
             Begun::Decide(transaction) => {
-                let order = self.log_order([inode]);
+                let order = log_order::take([inode]);
                 {
                     let mut meta = inode.write();
                     meta.perm &= !bits(&meta);

@@ -6,6 +6,7 @@ use super::{InodeWalk, Take, Visit};
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, Object, Set, kept_values};
 use crate::locks::InodeLocks;
+use crate::log_order;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Intent, Space, kept_bytes};
@@ -128,7 +129,7 @@ impl Core {
         };
         if let Ok(transaction) = self.decide(&ended) {
             let change = [Change::Free { ino: orphan.ino() }];
-            let _ = transaction.commit(self.log_order([]), &change);
+            let _ = transaction.commit(log_order::take::<Inode, 0>([]), &change);
         }
     }
 
@@ -365,7 +366,7 @@ impl Core {
         }
         let begun = self.decide(&Intent::giving_back().records(1));
         let written = begun.and_then(|transaction| {
-            let order = self.log_order([inode]);
+            let order = log_order::take([inode]);
             let record = inode.record(&inode.meta());
             transaction.commit(order, &[Change::Attributes { inode: record }])
         });

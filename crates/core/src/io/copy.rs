@@ -7,6 +7,7 @@ use super::{SIZE_MAX, readable, writable};
 use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
+use crate::log_order;
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::store::{Change, Intent, Operation};
@@ -280,7 +281,7 @@ impl Core {
         len: u64,
     ) -> Result<()> {
         let end = offset + len;
-        let turn = self.log_order([target]);
+        let turn = log_order::take([target]);
         let record = {
             let mut meta = target.write();
             meta.size = meta.size.max(end);

@@ -9,6 +9,7 @@ use super::{SIZE_MAX, writable};
 use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
+use crate::log_order;
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::store::{Change, Class, Intent, Operation};
@@ -135,7 +136,7 @@ impl Core {
             pages.begin();
         }
         let change = perform(request, inode.ino(), pages, space.account())?;
-        let turn = self.log_order([inode]);
+        let turn = log_order::take([inode]);
         {
             let mut meta = inode.write();
             meta.size = new_size;

@@ -1,5 +1,6 @@
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
+use crate::log_order;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Class, Intent, Operation};
@@ -37,7 +38,7 @@ impl Core {
                 transaction.reserve(inode, &pages, 0..0, || self.intent_to_resize(inode, size))?;
                 self.drop_privileges(who, node)?;
                 let space = self.space_of(inode, Check::of(who));
-                let order = self.log_order([inode]);
+                let order = log_order::take([inode]);
                 let record = {
                     let mut meta = inode.write();
                     // A change to the same size frees what was allocated behind the end, and like

@@ -6,7 +6,7 @@ use super::{SIZE_MAX, check_range, writable};
 use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
-use crate::log_order::LogOrderGuard;
+use crate::log_order::{self, LogOrderGuard};
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
@@ -163,7 +163,7 @@ impl Core {
         } else {
             self.write_in_memory(inode, &mut pages, start, bufs, &space)?
         };
-        let order = self.log_order([inode]);
+        let order = log_order::take([inode]);
         let (end, now) = (start + done as u64, inode.time_of_change());
         // Most writes come in the same tick of the clock as the one before, and leave the
         // attributes unchanged.

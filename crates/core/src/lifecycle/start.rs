@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::FileSystem;
 use crate::core::Core;
-use crate::inode::{Content, ContentState, Extension, Meta, Numbered as _, Object};
+use crate::inode::{Content, ContentState, Extension, Inode, Meta, Numbered as _, Object};
+use crate::log_order;
 use crate::node::Node;
 use crate::options::Options;
 use crate::quota::Check;
@@ -100,7 +101,7 @@ impl Core {
             inode: record,
             target: None,
         };
-        transaction.commit(self.log_order([]), &[create])?;
+        transaction.commit(log_order::take::<Inode, 0>([]), &[create])?;
         Ok(root)
     }
 }

@@ -4,6 +4,7 @@ use super::{NewInode, dangling};
 use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::log_order;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::transaction::{Begun, Transaction};
@@ -175,7 +176,7 @@ impl Core {
         let ino = self.number(&mut names, new_inode.kind);
         // The inode precedes its name: a lookup that finds the name finds the inode.
         let node = self.publish(ino, inode, Check::of(who), transaction.reservation())?;
-        let order = self.log_order([dir]);
+        let order = log_order::take([dir]);
         names.changed(dir, 1, i32::from(is_dir), now);
         // The store precedes the name, so that the inode cannot be changed before the store has it.
         let named = Some((name, cookie, order));

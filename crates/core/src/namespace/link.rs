@@ -4,6 +4,7 @@ use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::time_of_changes;
 use crate::inode::{DirectoryBody, Inode, Meta, Numbered as _};
+use crate::log_order;
 use crate::node::Node;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Changed;
@@ -90,7 +91,7 @@ impl Core {
         let (ino, kind) = (node.ino(), node.kind());
         let now = time_of_changes([dir, node.inode()]);
         let cookie = names.next_cookie();
-        let log_order = self.log_order([node.inode(), dir]);
+        let log_order = log_order::take([node.inode(), dir]);
         {
             let mut meta = node.inode().write();
             self.may_gain_name(&meta)?;

@@ -10,7 +10,7 @@ use crate::inode::{
     Content, ContentState, Extension, ExtraAttrs, Inode, Meta, Numbered as _, Object,
     directory_size,
 };
-use crate::log_order::LogOrderGuard;
+use crate::log_order::{self, LogOrderGuard};
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Intent};
@@ -274,7 +274,7 @@ impl Core {
         }
         match in_order {
             Some(order) => transaction.commit(order, &batch)?,
-            None => transaction.commit(self.log_order([]), &batch)?,
+            None => transaction.commit(log_order::take::<Inode, 0>([]), &batch)?,
         }
         inode.clear_new();
         Ok(())

@@ -6,7 +6,7 @@ use crate::core::Core;
 use crate::inode::time_of_changes;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::inodes::FreeingOrphan;
-use crate::log_order::LogOrderGuard;
+use crate::log_order::{self, LogOrderGuard};
 use crate::node::Node;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Performed;
@@ -173,7 +173,7 @@ impl Core {
         let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
         self.names.add(names.counts(-1));
         let now = time_of_changes([dir, victim.inode()]);
-        let order = self.log_order([dir, victim.used().map_or(dir, Node::inode)]);
+        let order = log_order::take([dir, victim.used().map_or(dir, Node::inode)]);
         names.changed(dir, 0, -i32::from(as_dir), now);
         if let Some(node) = victim.used() {
             self.lose_name(node, now);

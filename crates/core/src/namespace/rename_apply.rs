@@ -11,7 +11,7 @@ use crate::acl::{ACL_ACCESS, to_xattr};
 use crate::clock;
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, kept_values, time_of_changes};
-use crate::log_order::LogOrderGuard;
+use crate::log_order::{self, LogOrderGuard};
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Reservation};
@@ -80,7 +80,7 @@ impl Core {
         let gained = i32::from(is_dir);
         let lost = target.map_or(0, |target| i32::from(target.kind().is_dir()));
         let whose = [from.dir, to.dir, source, target.unwrap_or(source)].map(Node::inode);
-        let log_order = self.log_order(whose);
+        let log_order = log_order::take(whose);
         self.set_home(source, to.dir, to_cookie, now);
         self.update_counts(from.dir, to.dir, locked, -gained, gained - lost, now);
         let left = target.map(|target| self.lose_name(target, now));
@@ -145,7 +145,7 @@ impl Core {
         }
         let to_cookie = locked.to().get(to.name).map_or(0, |entry| entry.cookie);
         let from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-        let log_order = self.log_order(whose);
+        let log_order = log_order::take(whose);
         self.set_home(source, to.dir, to_cookie, now);
         self.set_home(target, from.dir, from_cookie, now);
         let shift = i32::from(source.kind().is_dir()) - i32::from(target.kind().is_dir());
