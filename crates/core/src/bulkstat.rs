@@ -11,7 +11,10 @@ use crate::FileSystem;
 use crate::core::Core;
 use crate::evictions::Evictions;
 use crate::inode::Numbered as _;
+use crate::inodes::evict::put_node;
+use crate::inodes::walk::walk_inodes;
 use crate::inodes::{InodeWalk, Visit};
+use crate::load::{load_inode, take_in};
 use crate::node::Node;
 use crate::store::InodeRecord;
 use crate::types::{Attr, Errno, FileType, Ino, Result};
@@ -93,7 +96,7 @@ impl FileSystem {
         core.alive()?;
         let mut show = |node: &Node| visit(node, &self.attributes(node)?);
         if core.pinned {
-            return core.bulkstat_memory(scan, &mut show);
+            return bulkstat_memory(core, scan, &mut show);
         }
         let walk = core.store.walk().ok_or(Errno::EOPNOTSUPP)?;
         let mut run = Vec::with_capacity(BATCH);
@@ -102,7 +105,7 @@ impl FileSystem {
             run.clear();
             // Released together: an eviction outdates the records that were read before it in its
             // shard, and each would then be read again by itself.
-            shown.drain(..).for_each(|node| core.put(node));
+            shown.drain(..).for_each(|node| put_node(core, node));
             let evictions = core.evictions.snapshot();
             walk.walk(scan.after, BATCH, &mut run)?;
             scan.done = run.is_empty();
@@ -118,9 +121,9 @@ impl FileSystem {
                 let node = match core.index.get(record.ino.0) {
                     Some(inode) => Ok(Node::new(inode)),
                     None => {
-                        match core.take_in(record, Evictions::of(&evictions, record.ino), true)? {
+                        match take_in(core, record, Evictions::of(&evictions, record.ino), true)? {
                             Some((node, _)) => Ok(node),
-                            None => core.load(record.ino, true),
+                            None => load_inode(core, record.ino, true),
                         }
                     }
                 };
@@ -190,7 +193,7 @@ impl FileSystem {
                     return Ok(());
                 }
                 scan.after = record.ino;
-                if visit(&core.newest(record))? == Visit::Stop {
+                if visit(&newest(core, record))? == Visit::Stop {
                     return Ok(());
                 }
             }
@@ -199,14 +202,12 @@ impl FileSystem {
     }
 }
 
-impl Core {
-    /// The attributes of the inode in memory, which may be newer than the store's, or the record's.
-    fn newest(&self, record: &InodeRecord) -> Attr {
-        let guard = epoch::pin();
-        match self.index.peek(record.ino.0, &guard) {
-            Some(inode) => inode.stat(),
-            None => attributes_of(record),
-        }
+/// The attributes of the inode in memory, which may be newer than the store's, or the record's.
+fn newest(core: &Core, record: &InodeRecord) -> Attr {
+    let guard = epoch::pin();
+    match core.index.peek(record.ino.0, &guard) {
+        Some(inode) => inode.stat(),
+        None => attributes_of(record),
     }
 }
 
@@ -235,25 +236,23 @@ fn attributes_of(record: &InodeRecord) -> Attr {
     }
 }
 
-impl Core {
-    /// [`FileSystem::bulkstat`] where all inodes are in memory.
-    fn bulkstat_memory(
-        &self,
-        scan: &mut Bulkstat,
-        show: &mut dyn FnMut(&Node) -> Result<Visit>,
-    ) -> Result<()> {
-        let mut walk = InodeWalk::after(scan.after);
-        let (mut last, upto, mut over) = (scan.after, scan.upto, false);
-        let walked = self.walk_inodes(&mut walk, &mut |node| {
-            if node.ino() > upto {
-                over = true;
-                return Ok(Visit::Stop);
-            }
-            last = node.ino();
-            show(node)
-        });
-        scan.after = last;
-        scan.done = over || walk.is_done();
-        walked
-    }
+/// [`FileSystem::bulkstat`] where all inodes are in memory.
+fn bulkstat_memory(
+    core: &Core,
+    scan: &mut Bulkstat,
+    show: &mut dyn FnMut(&Node) -> Result<Visit>,
+) -> Result<()> {
+    let mut walk = InodeWalk::after(scan.after);
+    let (mut last, upto, mut over) = (scan.after, scan.upto, false);
+    let walked = walk_inodes(core, &mut walk, &mut |node| {
+        if node.ino() > upto {
+            over = true;
+            return Ok(Visit::Stop);
+        }
+        last = node.ino();
+        show(node)
+    });
+    scan.after = last;
+    scan.done = over || walk.is_done();
+    walked
 }

@@ -6,7 +6,12 @@
 use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::Numbered as _;
+use crate::inodes::evict::end_inode;
+use crate::inodes::walk::scan_inodes;
+use crate::load::{keep_inode, load_inode};
 use crate::node::Node;
+use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
+use crate::shared::let_go_unless_known;
 use crate::types::{Errno, Ino, Result};
 
 /// Passes of `forget_all` over the remaining references, at most.
@@ -18,9 +23,9 @@ impl FileSystem {
     /// # Errors
     /// `ESTALE` if there is none (any more); errors of the store.
     pub fn node(&self, ino: Ino) -> Result<Node> {
-        let added = self.core.added_so_far();
-        let node = self.core.node(ino);
-        self.core.shrink_inodes_since(added);
+        let added = added_so_far(&self.core);
+        let node = find_node(&self.core, ino);
+        shrink_inodes_since(&self.core, added);
         node
     }
 
@@ -30,10 +35,10 @@ impl FileSystem {
     /// An excess of `count` is ignored: a front end's kernel is not trusted.
     pub fn forget(&self, ino: Ino, count: u64) {
         if let Some(freeing) = self.core.evictions.forget(&self.core.index, ino, count) {
-            self.core.end(freeing);
+            end_inode(&self.core, freeing);
         }
         if self.core.coherence.is_some() {
-            self.core.let_go_unless_known(ino);
+            let_go_unless_known(&self.core, ino);
         }
     }
 
@@ -52,7 +57,7 @@ impl FileSystem {
         // An inode loaded meanwhile was visited by the first pass, one evicted meanwhile by the
         // last.
         self.core.evictions.each(&mut visit);
-        let held = self.core.held_in_memory();
+        let held = held_in_memory(&self.core);
         held.into_iter().for_each(|(ino, uses)| visit(ino, uses));
         self.core.evictions.each(&mut visit);
     }
@@ -63,7 +68,7 @@ impl FileSystem {
         // reached their maximum remain.
         for _ in 0..FORGET_ROUNDS {
             let away = self.core.evictions.forget_all();
-            let held = self.core.held_in_memory();
+            let held = held_in_memory(&self.core);
             for (ino, _) in &held {
                 self.forget(*ino, u64::MAX);
             }
@@ -74,46 +79,44 @@ impl FileSystem {
     }
 }
 
-impl Core {
-    /// The inode with this number, loaded if necessary.
-    pub(crate) fn node(&self, ino: Ino) -> Result<Node> {
-        match self.node_in_memory(ino)? {
-            Some(node) => Ok(node),
-            None => self.load(ino, false),
-        }
+/// The inode with this number, loaded if necessary.
+pub(crate) fn find_node(core: &Core, ino: Ino) -> Result<Node> {
+    match node_in_memory(core, ino)? {
+        Some(node) => Ok(node),
+        None => load_inode(core, ino, false),
     }
+}
 
-    /// The inode with this number, and references it; `None`: it has to be loaded.
-    ///
-    /// # Errors
-    /// `ESTALE` if there is none; `EIO` if the file system was revoked.
-    #[inline]
-    pub(crate) fn node_in_memory(&self, ino: Ino) -> Result<Option<Node>> {
-        self.alive()?;
-        if let Some(inode) = self.index.get(ino.0) {
-            let node = Node::new(inode);
-            node.inode().touch(&self.reclaim.epochs);
-            if node.inode().is_new() {
-                return Err(Errno::ESTALE);
-            }
-            if node.inode().is_marked_freeing() {
-                self.keep(&node);
-            }
-            return Ok(Some(node));
+/// The inode with this number, and references it; `None`: it has to be loaded.
+///
+/// # Errors
+/// `ESTALE` if there is none; `EIO` if the file system was revoked.
+#[inline]
+pub(crate) fn node_in_memory(core: &Core, ino: Ino) -> Result<Option<Node>> {
+    core.alive()?;
+    if let Some(inode) = core.index.get(ino.0) {
+        let node = Node::new(inode);
+        node.inode().touch(&core.reclaim.epochs);
+        if node.inode().is_new() {
+            return Err(Errno::ESTALE);
         }
-        // Or it was evicted by a concurrent revocation.
-        self.alive()?;
-        Ok(None)
+        if node.inode().is_marked_freeing() {
+            keep_inode(core, &node);
+        }
+        return Ok(Some(node));
     }
+    // Or it was evicted by a concurrent revocation.
+    core.alive()?;
+    Ok(None)
+}
 
-    /// Inodes in memory that may be referenced by number, with their counts.
-    fn held_in_memory(&self) -> Vec<(Ino, u64)> {
-        let mut held = Vec::new();
-        self.scan_inodes((0, u64::MAX), &mut |inode| {
-            if inode.may_have_raw_uses() == Some(true) {
-                held.push((inode.ino(), inode.raw_uses().unwrap_or(0)));
-            }
-        });
-        held
-    }
+/// Inodes in memory that may be referenced by number, with their counts.
+fn held_in_memory(core: &Core) -> Vec<(Ino, u64)> {
+    let mut held = Vec::new();
+    scan_inodes(core, (0, u64::MAX), &mut |inode| {
+        if inode.may_have_raw_uses() == Some(true) {
+            held.push((inode.ino(), inode.raw_uses().unwrap_or(0)));
+        }
+    });
+    held
 }

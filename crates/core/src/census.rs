@@ -1,6 +1,7 @@
 //! All inodes in memory, for callers: walks, and a census by state and type.
 
 use crate::FileSystem;
+use crate::inodes::walk::{scan_inodes, walk_inodes};
 use crate::inodes::{InodeWalk, Visit};
 use crate::node::Node;
 use crate::types::{FileType, Result};
@@ -34,7 +35,7 @@ impl FileSystem {
         let mut census = InodeCensus::default();
         // The unchecked iterator: inodes that are being freed are counted, and cannot be
         // referenced.
-        self.core.scan_inodes((0, u64::MAX), &mut |inode| {
+        scan_inodes(&self.core, (0, u64::MAX), &mut |inode| {
             let state = if !inode.is_live() {
                 &mut census.dying
             } else if !inode.may_be_used() {
@@ -82,6 +83,6 @@ impl FileSystem {
         walk: &mut InodeWalk,
         mut visit: impl FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
-        self.core.walk_inodes(walk, &mut visit)
+        walk_inodes(&self.core, walk, &mut visit)
     }
 }

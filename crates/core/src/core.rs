@@ -27,7 +27,8 @@ use crate::readahead::Readahead;
 use crate::reclaim::Reclaim;
 use crate::registry::Registration;
 use crate::rename_lock::RenameLock;
-use crate::store::{Behind, Failure, NothingBehind, Store, Through, Writes};
+use crate::shared::shared_store::SharedStore;
+use crate::store::{Behind, Failure, NothingBehind, Scope, Store, Through, Writes};
 use crate::types::{Errno, Result};
 use crate::unmapped::Unmapped;
 use crate::watch::WatchRegistry;
@@ -156,5 +157,18 @@ impl Core {
         }
         self.alive()?;
         Err(Errno::EROFS)
+    }
+
+    /// The store, if others may change it.
+    #[inline]
+    pub(crate) fn shared(&self) -> Option<SharedStore<'_>> {
+        let coherence = self.coherence.as_deref()?;
+        let store = self.store.shared()?;
+        Some(SharedStore { coherence, store })
+    }
+
+    /// Does a call with such a change wait until it is durable?
+    pub(crate) fn waits_for(&self, scope: Scope) -> bool {
+        self.policy.sync() || scope == Scope::Names && self.policy.dirsync()
     }
 }

@@ -34,79 +34,77 @@ impl FileSystem {
     }
 }
 
-impl Core {
-    /// Notifies the watchers of an inode, and those of the directory of its latest name. The caller
-    /// holds no lock of that directory.
-    #[inline]
-    pub(crate) fn notify_event(&self, inode: &Inode, mask: EventMask) {
-        if self.watches.is_used() {
-            self.notify_watchers(inode, mask);
+/// Notifies the watchers of an inode, and those of the directory of its latest name. The caller
+/// holds no lock of that directory.
+#[inline]
+pub(crate) fn notify_event(core: &Core, inode: &Inode, mask: EventMask) {
+    if core.watches.is_used() {
+        notify_watchers(core, inode, mask);
+    }
+}
+
+#[inline(never)]
+fn notify_watchers(core: &Core, inode: &Inode, mask: EventMask) {
+    let mask = if inode.kind().is_dir() {
+        mask | EventMask::ISDIR
+    } else {
+        mask
+    };
+    core.watches.notify(inode.ino(), mask, None, 0);
+    let (dir, cookie) = inode.meta().home;
+    if !core.watches.is_watched(dir) {
+        return;
+    }
+    {
+        let guard = epoch::pin();
+        let Some(dir) = core.index.peek(dir.0, &guard) else {
+            return;
+        };
+        let Ok(body) = dir.directory() else { return };
+        if matches!(body.names.place(), Residency::Whole | Residency::Dated) {
+            body.names.with_cookie(cookie, |name, entry| {
+                if entry.ino == inode.ino() {
+                    core.watches.notify(dir.ino(), mask, Some(name), 0);
+                }
+            });
+            return;
         }
     }
+    notify_watchers_of_stored(core, inode, mask, dir, cookie);
+}
 
-    #[inline(never)]
-    fn notify_watchers(&self, inode: &Inode, mask: EventMask) {
-        let mask = if inode.kind().is_dir() {
+/// As [`notify_watchers`], for a directory that is not in memory as a
+/// whole.
+#[cold]
+fn notify_watchers_of_stored(core: &Core, inode: &Inode, mask: EventMask, dir: Ino, cookie: u64) {
+    let Some(before) = cookie.checked_sub(1) else {
+        return;
+    };
+    let mut run = NameRun::default();
+    // If the name cannot be read, the directory's watchers get no event.
+    if core.store.read_names(dir, before, 1, &mut run).is_ok()
+        && let Some(entry) = run.iter().next()
+        && (entry.cookie, entry.ino) == (cookie, inode.ino())
+    {
+        core.watches.notify(dir, mask, Some(entry.name), 0);
+    }
+}
+
+/// Notifies the watchers of a directory of an event of a name in it.
+pub(crate) fn notify_name(
+    core: &Core,
+    dir: Ino,
+    mask: EventMask,
+    name: &[u8],
+    of_dir: bool,
+    cookie: u32,
+) {
+    if core.watches.is_watched(dir) {
+        let mask = if of_dir {
             mask | EventMask::ISDIR
         } else {
             mask
         };
-        self.watches.notify(inode.ino(), mask, None, 0);
-        let (dir, cookie) = inode.meta().home;
-        if !self.watches.is_watched(dir) {
-            return;
-        }
-        {
-            let guard = epoch::pin();
-            let Some(dir) = self.index.peek(dir.0, &guard) else {
-                return;
-            };
-            let Ok(body) = dir.directory() else { return };
-            if matches!(body.names.place(), Residency::Whole | Residency::Dated) {
-                body.names.with_cookie(cookie, |name, entry| {
-                    if entry.ino == inode.ino() {
-                        self.watches.notify(dir.ino(), mask, Some(name), 0);
-                    }
-                });
-                return;
-            }
-        }
-        self.notify_watchers_of_stored(inode, mask, dir, cookie);
-    }
-
-    /// As [`notify_watchers`](Self::notify_watchers), for a directory that is not in memory as a
-    /// whole.
-    #[cold]
-    fn notify_watchers_of_stored(&self, inode: &Inode, mask: EventMask, dir: Ino, cookie: u64) {
-        let Some(before) = cookie.checked_sub(1) else {
-            return;
-        };
-        let mut run = NameRun::default();
-        // If the name cannot be read, the directory's watchers get no event.
-        if self.store.read_names(dir, before, 1, &mut run).is_ok()
-            && let Some(entry) = run.iter().next()
-            && (entry.cookie, entry.ino) == (cookie, inode.ino())
-        {
-            self.watches.notify(dir, mask, Some(entry.name), 0);
-        }
-    }
-
-    /// Notifies the watchers of a directory of an event of a name in it.
-    pub(crate) fn notify_name(
-        &self,
-        dir: Ino,
-        mask: EventMask,
-        name: &[u8],
-        of_dir: bool,
-        cookie: u32,
-    ) {
-        if self.watches.is_watched(dir) {
-            let mask = if of_dir {
-                mask | EventMask::ISDIR
-            } else {
-                mask
-            };
-            self.watches.notify(dir, mask, Some(name), cookie);
-        }
+        core.watches.notify(dir, mask, Some(name), cookie);
     }
 }

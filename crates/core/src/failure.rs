@@ -4,32 +4,30 @@ use crate::core::Core;
 use crate::open::OpenFile;
 use crate::types::{Errno, Result};
 
-impl Core {
-    /// Makes an open file durable; `data_only`: the data, and the metadata that reading it back
-    /// needs.
-    ///
-    /// # Errors
-    /// The reason of the store's failure, if this file was open then and has not got it before;
-    /// `EIO` after that.
-    pub(crate) fn sync_for(&self, file: &OpenFile, data_only: bool) -> Result<()> {
-        hop!();
-        let synced = self.store.sync_inode(file.node().ino(), data_only);
-        synced.map_err(|error| match self.failure.reason() {
-            None => error,
-            Some(reason) if file.take_report() => reason,
-            Some(_) => Errno::EIO,
-        })
-    }
+/// Makes an open file durable; `data_only`: the data, and the metadata that reading it back
+/// needs.
+///
+/// # Errors
+/// The reason of the store's failure, if this file was open then and has not got it before;
+/// `EIO` after that.
+pub(crate) fn sync_for(core: &Core, file: &OpenFile, data_only: bool) -> Result<()> {
+    hop!();
+    let synced = core.store.sync_inode(file.node().ino(), data_only);
+    synced.map_err(|error| match core.failure.reason() {
+        None => error,
+        Some(reason) if file.take_report() => reason,
+        Some(_) => Errno::EIO,
+    })
+}
 
-    /// Reports the store's failure to an open file, if it was open for writing then and has not got
-    /// it before.
-    ///
-    /// # Errors
-    /// The reason.
-    pub(crate) fn tell_failure(&self, file: &OpenFile) -> Result<()> {
-        match self.failure.reason() {
-            Some(reason) if file.flags().writable() && file.take_report() => Err(reason),
-            _ => Ok(()),
-        }
+/// Reports the store's failure to an open file, if it was open for writing then and has not got
+/// it before.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn tell_failure(core: &Core, file: &OpenFile) -> Result<()> {
+    match core.failure.reason() {
+        Some(reason) if file.flags().writable() && file.take_report() => Err(reason),
+        _ => Ok(()),
     }
 }

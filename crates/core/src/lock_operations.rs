@@ -65,14 +65,12 @@ impl FileSystem {
 
     /// Releases all locks of an owner in one family, as close(2) does with POSIX locks.
     pub fn release_locks(&self, node: &Node, owner: LockOwner, space: LockSpace) {
-        self.core.release_locks(node, owner, space);
+        release_locks(&self.core, node, owner, space);
     }
 }
 
-impl Core {
-    pub(crate) fn release_locks(&self, node: &Node, owner: LockOwner, space: LockSpace) {
-        if let Some(locks) = node.inode().locks() {
-            locks.release(&self.lock_graph, owner, space);
-        }
+pub(crate) fn release_locks(core: &Core, node: &Node, owner: LockOwner, space: LockSpace) {
+    if let Some(locks) = node.inode().locks() {
+        locks.release(&core.lock_graph, owner, space);
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::mem;
 
 use crate::inode::{Inode, Numbered as _, Object};
+use crate::inodes::evict::{end_inode, holds_inode};
 use crate::registry;
 use crate::types::{FileType, Ino};
 
@@ -106,9 +107,9 @@ fn end(freeing: Freeing<Object>) {
     // After the end of its file system there is nothing to release; `holds` excludes a reused file
     // system number.
     if let Some(core) = registry::find(freeing.file_system())
-        && core.holds(&freeing)
+        && holds_inode(&core, &freeing)
     {
-        core.end(freeing);
+        end_inode(&core, freeing);
     }
 }
 

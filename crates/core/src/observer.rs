@@ -43,64 +43,62 @@ impl FileSystem {
     }
 }
 
-impl Core {
-    fn tell(&self, who: &Caller, what: impl FnOnce(&dyn Observer)) {
-        if who.checked || !self.is_observed() {
-            return;
+fn tell(core: &Core, who: &Caller, what: impl FnOnce(&dyn Observer)) {
+    if who.checked || !is_observed(core) {
+        return;
+    }
+    tell_anyhow(core, what);
+}
+
+fn tell_anyhow(core: &Core, what: impl FnOnce(&dyn Observer)) {
+    let observer = core.observer.read().clone();
+    if let Some(observer) = observer {
+        what(&*observer);
+    }
+}
+
+/// Is there an observer that reacts to [`Observer::is_to_forget`]?
+pub(crate) fn is_observed(core: &Core) -> bool {
+    core.observed.load(Ordering::Acquire)
+}
+
+/// Asks the observer to drop its references to these inodes.
+pub(crate) fn ask_back(core: &Core, inodes: &[Ino]) {
+    if !inodes.is_empty() {
+        tell_anyhow(core, |observer| observer.is_to_forget(inodes));
+    }
+}
+
+pub(crate) fn notify_inode(core: &Core, who: &Caller, ino: Ino, data: bool) {
+    tell(core, who, |observer| {
+        if may_be_kept(core, observer, ino) {
+            observer.inode_changed(ino, data);
         }
-        self.tell_anyhow(what);
-    }
+    });
+}
 
-    fn tell_anyhow(&self, what: impl FnOnce(&dyn Observer)) {
-        let observer = self.observer.read().clone();
-        if let Some(observer) = observer {
-            what(&*observer);
+/// Any name may lead elsewhere.
+pub(crate) fn tell_all(core: &Core) {
+    if is_observed(core) {
+        tell_anyhow(core, |observer| observer.all_entries_changed());
+    }
+}
+
+pub(crate) fn notify_entry(core: &Core, who: &Caller, dir: Ino, name: &[u8]) {
+    tell(core, who, |observer| {
+        if may_be_kept(core, observer, dir) {
+            observer.entry_changed(dir, name);
         }
-    }
+    });
+}
 
-    /// Is there an observer that reacts to [`Observer::is_to_forget`]?
-    pub(crate) fn is_observed(&self) -> bool {
-        self.observed.load(Ordering::Acquire)
+/// May the observer cache this inode, which has just changed?
+fn may_be_kept(core: &Core, observer: &dyn Observer, ino: Ino) -> bool {
+    if ino == Ino::ROOT || !observer.keeps_by_number() {
+        return true;
     }
-
-    /// Asks the observer to drop its references to these inodes.
-    pub(crate) fn ask_back(&self, inodes: &[Ino]) {
-        if !inodes.is_empty() {
-            self.tell_anyhow(|observer| observer.is_to_forget(inodes));
-        }
-    }
-
-    pub(crate) fn notify_inode(&self, who: &Caller, ino: Ino, data: bool) {
-        self.tell(who, |observer| {
-            if self.may_be_kept(observer, ino) {
-                observer.inode_changed(ino, data);
-            }
-        });
-    }
-
-    /// Any name may lead elsewhere.
-    pub(crate) fn tell_all(&self) {
-        if self.is_observed() {
-            self.tell_anyhow(|observer| observer.all_entries_changed());
-        }
-    }
-
-    pub(crate) fn notify_entry(&self, who: &Caller, dir: Ino, name: &[u8]) {
-        self.tell(who, |observer| {
-            if self.may_be_kept(observer, dir) {
-                observer.entry_changed(dir, name);
-            }
-        });
-    }
-
-    /// May the observer cache this inode, which has just changed?
-    fn may_be_kept(&self, observer: &dyn Observer, ino: Ino) -> bool {
-        if ino == Ino::ROOT || !observer.keeps_by_number() {
-            return true;
-        }
-        // Pairs with the observer's fence: either it read the new state, or its reference is seen
-        // here.
-        fence(Ordering::SeqCst);
-        self.evictions.may_be_held(&self.index, ino)
-    }
+    // Pairs with the observer's fence: either it read the new state, or its reference is seen
+    // here.
+    fence(Ordering::SeqCst);
+    core.evictions.may_be_held(&core.index, ino)
 }

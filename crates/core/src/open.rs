@@ -10,14 +10,26 @@ use crate::FileSystem;
 use crate::clock;
 use crate::coherence::Coherence;
 use crate::core::Core;
+use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
+use crate::io::resize::resize_file;
+use crate::lock_operations::release_locks;
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::NewInode;
+use crate::namespace::create::create_entry;
+use crate::namespace::lookup::{find_child, search};
+use crate::namespace::new_inode::{allocate_inode, commit_new_inode, intent_to_make};
+use crate::namespace::publish::publish_inode;
 use crate::node::Node;
+use crate::observer::{notify_entry, notify_inode};
+use crate::permission::may_access;
 use crate::permission::owns;
 use crate::quota::Check;
 use crate::readdir::Listing;
+use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
 use crate::registry::Opened;
+use crate::shared::{or_gone, refresh_inode};
+use crate::transaction::begin;
 use crate::transaction::{Begun, Transaction};
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, check_new_name};
 use crate::watch::EventMask;
@@ -118,8 +130,8 @@ impl OpenFile {
         };
         let owner = self.owner.load(Ordering::Relaxed);
         if owner != 0 {
-            core.release_locks(&self.node, LockOwner(owner), LockSpace::Flock);
-            core.release_locks(&self.node, LockOwner(owner), LockSpace::Ofd);
+            release_locks(&core, &self.node, LockOwner(owner), LockSpace::Flock);
+            release_locks(&core, &self.node, LockOwner(owner), LockSpace::Ofd);
         }
         if self.seen && !self.flags().contains(OpenFlags::PATH) {
             let mask = if self.flags().writable() {
@@ -127,7 +139,7 @@ impl OpenFile {
             } else {
                 EventMask::CLOSE_NOWRITE
             };
-            core.notify_event(self.node.inode(), mask);
+            notify_event(&core, self.node.inode(), mask);
         }
         if self.kept {
             core.store.close_inode(self.node.ino(), self.writes());
@@ -171,7 +183,7 @@ impl FileSystem {
             self.core.writable()?;
         }
         // Each operation checks the inode's flags itself.
-        self.core.may_open(&who, &node, OpenFlags::empty())?;
+        may_open(&self.core, &who, &node, OpenFlags::empty())?;
         if flags.writable() && node.kind().is_dir() {
             return Err(Errno::EISDIR);
         }
@@ -194,7 +206,7 @@ impl FileSystem {
         let is_shared = |it: &Coherence| writes || it.is_dated();
         if core.coherence.as_deref().is_some_and(is_shared) {
             let kept = core.store.open_inode(who, file.node.ino(), writes);
-            file.kept = kept.map_err(|error| core.or_gone(error))?;
+            file.kept = kept.map_err(|error| or_gone(core, error))?;
         }
         Ok(())
     }
@@ -203,7 +215,7 @@ impl FileSystem {
     pub(crate) fn open_node(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
         let core = &self.core;
         core.alive()?;
-        core.refresh(node.inode())?;
+        refresh_inode(core, node.inode())?;
         if flags.contains(OpenFlags::DIRECTORY) && !node.kind().is_dir() {
             return Err(Errno::ENOTDIR);
         }
@@ -213,7 +225,7 @@ impl FileSystem {
             return Ok(file);
         }
         let truncate = flags.contains(OpenFlags::TRUNCATE) && node.kind() == FileType::Regular;
-        core.may_open(who, &node, flags)?;
+        may_open(core, who, &node, flags)?;
         // Precedes the truncation: an open file can be truncated whatever its permissions are.
         let mut file = self.open_file(node, flags);
         file.seen = false;
@@ -221,11 +233,11 @@ impl FileSystem {
         if truncate {
             let node = &file.node;
             core.writable()?;
-            core.resize(who, node, 0, true)?;
-            core.notify_inode(who, node.ino(), true);
+            resize_file(core, who, node, 0, true)?;
+            notify_inode(core, who, node.ino(), true);
         }
         file.seen = true;
-        core.notify_event(file.node.inode(), EventMask::OPEN);
+        notify_event(core, file.node.inode(), EventMask::OPEN);
         Ok(file)
     }
 
@@ -245,8 +257,8 @@ impl FileSystem {
     ) -> Result<OpenFile> {
         hop!();
         let (core, dir) = (&self.core, dir.inode());
-        let added = core.added_so_far();
-        let body = core.search(who, dir)?;
+        let added = added_so_far(core);
+        let body = search(core, who, dir)?;
         match check_new_name(name) {
             Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
                 return Err(Errno::EISDIR);
@@ -257,18 +269,18 @@ impl FileSystem {
             // It rarely exists, and is looked up under the lock or by the store in any case.
             Err(Errno::ENOENT)
         } else {
-            core.child(dir, body, name)
+            find_child(core, dir, body, name)
         };
         let (node, created) = match known {
             Err(Errno::ENOENT) => {
                 let new_inode = NewInode::of(FileType::Regular, perm);
-                core.make(who, (dir, body), name, new_inode, flags)?
+                create_entry(core, who, (dir, body), name, new_inode, flags)?
             }
             found => (found?, false),
         };
         if created {
-            core.notify_entry(who, dir.ino(), name);
-            core.shrink_inodes_since(added);
+            notify_entry(core, who, dir.ino(), name);
+            shrink_inodes_since(core, added);
             return self.opened_new(who, node, flags);
         }
         if node.kind().is_dir() {
@@ -295,7 +307,7 @@ impl FileSystem {
         }
         let dir = dir.inode();
         let body = dir.directory()?;
-        core.may(who, dir, Access::WRITE | Access::EXEC)?;
+        may_access(core, who, dir, Access::WRITE | Access::EXEC)?;
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
@@ -303,69 +315,68 @@ impl FileSystem {
             linkable: !flags.contains(OpenFlags::EXCLUSIVE),
             ..NewInode::of(FileType::Regular, perm)
         };
-        let begun = core.begin(
-            || core.intent_to_make(dir, None, &new_inode),
+        let begun = begin(
+            core,
+            || intent_to_make(dir, None, &new_inode),
             |through| through.make(who, dir, None, new_inode, true),
         );
         let node = match begun? {
             Begun::Done(performed) => performed.take_in_unnamed(new_inode.linkable)?,
-            Begun::Decide(transaction) => core.make_unnamed(who, transaction, dir, new_inode)?,
+            Begun::Decide(transaction) => make_unnamed(core, who, transaction, dir, new_inode)?,
         };
         self.opened_new(who, node, flags)
     }
 }
 
-impl Core {
-    /// Creates a file without a name in memory, and commits that.
-    fn make_unnamed(
-        &self,
-        who: &Caller,
-        mut transaction: Transaction<'_>,
-        dir: &Inode,
-        new_inode: NewInode<'_>,
-    ) -> Result<Node> {
-        let inode = self.allocate_inode(who, dir, clock::change(), 0, new_inode)?;
-        // The names are not locked, so no chunk of `dir` can be used; the file may be linked
-        // anywhere.
-        let ino = self.numbers.assign();
-        {
-            let mut meta = inode.write();
-            meta.nlink = 0;
-            meta.linkable = new_inode.linkable;
-        }
-        let node = self.publish(ino, inode, Check::of(who), transaction.reservation())?;
-        // `node` is a reference, so the inode is not freed here.
-        drop(node.inode().mark_freeing());
-        self.commit_new_inode(transaction, dir, &node, None, None)?;
-        Ok(node)
+/// Creates a file without a name in memory, and commits that.
+fn make_unnamed(
+    core: &Core,
+    who: &Caller,
+    mut transaction: Transaction<'_>,
+    dir: &Inode,
+    new_inode: NewInode<'_>,
+) -> Result<Node> {
+    let inode = allocate_inode(core, who, dir, clock::change(), 0, new_inode)?;
+    // The names are not locked, so no chunk of `dir` can be used; the file may be linked
+    // anywhere.
+    let ino = core.numbers.assign();
+    {
+        let mut meta = inode.write();
+        meta.nlink = 0;
+        meta.linkable = new_inode.linkable;
     }
+    let node = publish_inode(core, ino, inode, Check::of(who), transaction.reservation())?;
+    // `node` is a reference, so the inode is not freed here.
+    drop(node.inode().mark_freeing());
+    commit_new_inode(transaction, dir, &node, None, None)?;
+    Ok(node)
+}
 
-    fn may_open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<()> {
-        let mut want = Access::empty();
-        want.set(Access::READ, flags.readable());
-        // Truncation needs write permission even if there is nothing to truncate.
-        let truncate = flags.contains(OpenFlags::TRUNCATE);
-        want.set(Access::WRITE, flags.writable() || truncate);
-        match node.kind() {
-            FileType::Symlink => return Err(Errno::ELOOP),
-            FileType::Directory if want.contains(Access::WRITE) => return Err(Errno::EISDIR),
-            FileType::CharDevice | FileType::BlockDevice if self.policy.nodev() => {
-                return Err(Errno::EACCES);
-            }
-            _ => {}
+fn may_open(core: &Core, who: &Caller, node: &Node, flags: OpenFlags) -> Result<()> {
+    let mut want = Access::empty();
+    want.set(Access::READ, flags.readable());
+    // Truncation needs write permission even if there is nothing to truncate.
+    let truncate = flags.contains(OpenFlags::TRUNCATE);
+    want.set(Access::WRITE, flags.writable() || truncate);
+    match node.kind() {
+        FileType::Symlink => return Err(Errno::ELOOP),
+        FileType::Directory if want.contains(Access::WRITE) => return Err(Errno::EISDIR),
+        FileType::CharDevice | FileType::BlockDevice if core.policy.nodev() => {
+            return Err(Errno::EACCES);
         }
-        self.may(who, node.inode(), want)?;
-        let appends = flags.contains(OpenFlags::APPEND) && !truncate;
-        if want.contains(Access::WRITE) && !appends {
-            node.inode().allow_change()?;
-        }
-        if flags.contains(OpenFlags::NOATIME) && !owns(who, &node.inode().meta()) {
-            return Err(Errno::EPERM);
-        }
-        match node.kind() {
-            FileType::Regular | FileType::Directory => Ok(()),
-            _ => Err(Errno::ENXIO),
-        }
+        _ => {}
+    }
+    may_access(core, who, node.inode(), want)?;
+    let appends = flags.contains(OpenFlags::APPEND) && !truncate;
+    if want.contains(Access::WRITE) && !appends {
+        node.inode().allow_change()?;
+    }
+    if flags.contains(OpenFlags::NOATIME) && !owns(who, &node.inode().meta()) {
+        return Err(Errno::EPERM);
+    }
+    match node.kind() {
+        FileType::Regular | FileType::Directory => Ok(()),
+        _ => Err(Errno::ENXIO),
     }
 }
 
@@ -378,7 +389,7 @@ impl FileSystem {
     // Inlined, as is its callee, so that the value is built in place.
     #[inline(always)]
     fn opened_new(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
-        self.core.notify_event(node.inode(), EventMask::OPEN);
+        notify_event(&self.core, node.inode(), EventMask::OPEN);
         let mut file = self.open_file(node, flags);
         file.kept = self.core.through.is_some() && file.writes();
         if !file.kept {

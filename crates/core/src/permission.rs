@@ -6,84 +6,82 @@ use crate::core::Core;
 use crate::inode::{Inode, Meta, Numbered as _};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Ino, Result, S_ISGID, S_ISUID, S_ISVTX};
 
-impl Core {
-    /// Checks access to an inode.
-    ///
-    /// # Errors
-    /// `EACCES`; `EROFS` for writing on a read-only file system; `EPERM` for writing an immutable
-    /// inode.
-    pub(crate) fn may(&self, who: &Caller, inode: &Inode, want: Access) -> Result<()> {
-        self.alive()?;
-        if want.contains(Access::WRITE)
-            && matches!(
-                inode.kind(),
-                FileType::Regular | FileType::Directory | FileType::Symlink
-            )
-        {
-            self.writable()?;
-        }
-        if want.contains(Access::WRITE) {
-            inode.not_immutable()?;
-        }
-        permitted(who, inode, want)
+/// Checks access to an inode.
+///
+/// # Errors
+/// `EACCES`; `EROFS` for writing on a read-only file system; `EPERM` for writing an immutable
+/// inode.
+pub(crate) fn may_access(core: &Core, who: &Caller, inode: &Inode, want: Access) -> Result<()> {
+    core.alive()?;
+    if want.contains(Access::WRITE)
+        && matches!(
+            inode.kind(),
+            FileType::Regular | FileType::Directory | FileType::Symlink
+        )
+    {
+        core.writable()?;
     }
+    if want.contains(Access::WRITE) {
+        inode.not_immutable()?;
+    }
+    permitted(who, inode, want)
+}
 
-    /// Checks that the caller may create a name in this directory. Its names are locked.
-    ///
-    /// # Errors
-    /// `ENOENT` for a removed directory, `EACCES`, `EROFS`; `EPERM` if it is immutable.
-    pub(crate) fn may_create(&self, who: &Caller, dir: &Inode) -> Result<()> {
-        self.writable()?;
-        if dir.directory()?.names.is_dead() {
-            return Err(Errno::ENOENT);
-        }
-        dir.not_immutable()?;
-        permitted(who, dir, Access::WRITE | Access::EXEC)
+/// Checks that the caller may create a name in this directory. Its names are locked.
+///
+/// # Errors
+/// `ENOENT` for a removed directory, `EACCES`, `EROFS`; `EPERM` if it is immutable.
+pub(crate) fn may_create(core: &Core, who: &Caller, dir: &Inode) -> Result<()> {
+    core.writable()?;
+    if dir.directory()?.names.is_dead() {
+        return Err(Errno::ENOENT);
     }
+    dir.not_immutable()?;
+    permitted(who, dir, Access::WRITE | Access::EXEC)
+}
 
-    /// Checks that the caller may remove this name, or replace its inode. `as_dir`: as rmdir(2).
-    ///
-    /// # Errors
-    /// `EACCES`, `EROFS`. `EPERM` in a sticky directory, and where flags of the directory or the
-    /// inode forbid it. `ENOTDIR`, `EISDIR`; `EBUSY` for the root.
-    pub(crate) fn may_delete(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        victim: &Inode,
-        as_dir: bool,
-    ) -> Result<()> {
-        self.may(who, dir, Access::WRITE | Access::EXEC)?;
-        dir.allow_change()?;
-        victim.allow_change()?;
-        if self.is_sticky(who, dir, victim) {
-            return Err(Errno::EPERM);
-        }
-        match (as_dir, victim.kind().is_dir()) {
-            (true, false) => return Err(Errno::ENOTDIR),
-            (false, true) => return Err(Errno::EISDIR),
-            _ => {}
-        }
-        if victim.ino() == Ino::ROOT {
-            return Err(Errno::EBUSY);
-        }
-        if dir.directory()?.names.is_dead() {
-            return Err(Errno::ENOENT);
-        }
-        Ok(())
+/// Checks that the caller may remove this name, or replace its inode. `as_dir`: as rmdir(2).
+///
+/// # Errors
+/// `EACCES`, `EROFS`. `EPERM` in a sticky directory, and where flags of the directory or the
+/// inode forbid it. `ENOTDIR`, `EISDIR`; `EBUSY` for the root.
+pub(crate) fn may_delete(
+    core: &Core,
+    who: &Caller,
+    dir: &Inode,
+    victim: &Inode,
+    as_dir: bool,
+) -> Result<()> {
+    may_access(core, who, dir, Access::WRITE | Access::EXEC)?;
+    dir.allow_change()?;
+    victim.allow_change()?;
+    if is_sticky(who, dir, victim) {
+        return Err(Errno::EPERM);
     }
+    match (as_dir, victim.kind().is_dir()) {
+        (true, false) => return Err(Errno::ENOTDIR),
+        (false, true) => return Err(Errno::EISDIR),
+        _ => {}
+    }
+    if victim.ino() == Ino::ROOT {
+        return Err(Errno::EBUSY);
+    }
+    if dir.directory()?.names.is_dead() {
+        return Err(Errno::ENOENT);
+    }
+    Ok(())
+}
 
-    /// Does the sticky bit of `dir` forbid the removal of this name?
-    fn is_sticky(&self, who: &Caller, dir: &Inode, victim: &Inode) -> bool {
-        if who.has(Caps::FOWNER) {
-            return false;
-        }
-        let (perm, owner) = {
-            let meta = dir.meta();
-            (meta.perm, meta.uid)
-        };
-        perm & S_ISVTX != 0 && owner != who.uid && victim.meta().uid != who.uid
+/// Does the sticky bit of `dir` forbid the removal of this name?
+fn is_sticky(who: &Caller, dir: &Inode, victim: &Inode) -> bool {
+    if who.has(Caps::FOWNER) {
+        return false;
     }
+    let (perm, owner) = {
+        let meta = dir.meta();
+        (meta.perm, meta.uid)
+    };
+    perm & S_ISVTX != 0 && owner != who.uid && victim.meta().uid != who.uid
 }
 
 /// Checks the permissions alone.

@@ -109,7 +109,7 @@ impl Policy {
 
     /// From now on every operation fails.
     pub(crate) fn revoke(&self) {
-        // Ordered before the walk that follows: see `Core::publish`.
+        // Ordered before the walk that follows: see `publish_inode`.
         self.bits.fetch_or(REVOKED, SeqCst);
         fence(SeqCst);
     }

@@ -9,8 +9,15 @@ use crate::FileSystem;
 use crate::core::Core;
 use crate::directory::{FIRST_COOKIE, Residency};
 use crate::inode::{DirectoryBody, Inode};
+use crate::load::prefetch_inodes;
+use crate::namespace::load::{learn_run, load_names};
+use crate::namespace::lookup::search;
 use crate::readahead::BATCH;
 use crate::readdir::Listing;
+use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
+use crate::reclaim::prefetch_room;
+use crate::shared::by_name::prefetch_names;
+use crate::shared::is_in_memory;
 use crate::store::NameRun;
 use crate::types::{Caller, Errno, Ino, OpenFlags, Result};
 
@@ -60,14 +67,14 @@ impl FileSystem {
             return Err(Errno::EBADF);
         }
         let dir = dir.inode();
-        let added = core.added_so_far();
-        let body = core.search(who, dir)?;
+        let added = added_so_far(core);
+        let body = search(core, who, dir)?;
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
         let mut passed = 0;
         while passed < budget.entries {
-            let room = core.prefetch_room().min(BATCH) as u64;
+            let room = prefetch_room(core).min(BATCH) as u64;
             let most = match (room, passed) {
                 // A call visits at least as many names as a lookup in the directory would load.
                 (0, 0) => LEAST,
@@ -75,66 +82,64 @@ impl FileSystem {
                 (room, _) => room,
             };
             let most = most.min(budget.entries - passed);
-            let some = core.prefetch_some(dir, body, cursor, most as usize)?;
+            let some = prefetch_some(core, dir, body, cursor, most as usize)?;
             if some == 0 {
                 break;
             }
             passed += some;
         }
-        core.shrink_inodes_since(added);
+        shrink_inodes_since(core, added);
         Ok(passed)
     }
 }
 
-impl Core {
-    /// Visits at most `most` names after `cursor`; returns their number.
-    fn prefetch_some(
-        &self,
-        dir: &Inode,
-        body: &DirectoryBody,
-        cursor: &mut u64,
-        most: usize,
-    ) -> Result<u64> {
-        let mut run = NameRun::default();
-        loop {
-            let seen = body.names.see();
-            match seen.place() {
-                Residency::Unloaded => {
-                    self.load_names(dir, body)?;
+/// Visits at most `most` names after `cursor`; returns their number.
+fn prefetch_some(
+    core: &Core,
+    dir: &Inode,
+    body: &DirectoryBody,
+    cursor: &mut u64,
+    most: usize,
+) -> Result<u64> {
+    let mut run = NameRun::default();
+    loop {
+        let seen = body.names.see();
+        match seen.place() {
+            Residency::Unloaded => {
+                load_names(core, dir, body)?;
+                continue;
+            }
+            Residency::Partial => {
+                let after = (*cursor).max(FIRST_COOKIE - 1);
+                learn_run(core, dir, body, after, most, &mut run)?;
+            }
+            Residency::Whole | Residency::Dated => {
+                run.clear();
+                let guard = epoch::pin();
+                for (name, entry) in body.names.after(*cursor, &guard).take(most) {
+                    run.push(name, entry.cookie, entry.ino, entry.kind);
+                }
+                // Otherwise names may have left the index meanwhile that still exist.
+                if !body.names.is_still(seen) {
                     continue;
                 }
-                Residency::Partial => {
-                    let after = (*cursor).max(FIRST_COOKIE - 1);
-                    self.learn_run(dir, body, after, most, &mut run)?;
-                }
-                Residency::Whole | Residency::Dated => {
-                    run.clear();
-                    let guard = epoch::pin();
-                    for (name, entry) in body.names.after(*cursor, &guard).take(most) {
-                        run.push(name, entry.cookie, entry.ino, entry.kind);
-                    }
-                    // Otherwise names may have left the index meanwhile that still exist.
-                    if !body.names.is_still(seen) {
-                        continue;
-                    }
-                }
             }
-            break;
         }
-        let mut inos: Vec<Ino> = run.inos().filter(|ino| !self.is_there(*ino)).collect();
-        inos.sort_unstable();
-        inos.dedup();
-        if !inos.is_empty() {
-            // An inode that cannot be read fails its whole batch: each is loaded again where it is
-            // used.
-            let _ = match self.coherence.is_some() {
-                true => self.prefetch_names(dir, body, &inos, None).map(drop),
-                false => self.prefetch_inodes(&inos, None),
-            };
-        }
-        if let Some(last) = run.last_cookie() {
-            *cursor = last;
-        }
-        Ok(run.len() as u64)
+        break;
     }
+    let mut inos: Vec<Ino> = run.inos().filter(|ino| !is_in_memory(core, *ino)).collect();
+    inos.sort_unstable();
+    inos.dedup();
+    if !inos.is_empty() {
+        // An inode that cannot be read fails its whole batch: each is loaded again where it is
+        // used.
+        let _ = match core.coherence.is_some() {
+            true => prefetch_names(core, dir, body, &inos, None).map(drop),
+            false => prefetch_inodes(core, &inos, None),
+        };
+    }
+    if let Some(last) = run.last_cookie() {
+        *cursor = last;
+    }
+    Ok(run.len() as u64)
 }

@@ -4,6 +4,7 @@ use holdfast_cache::Pages;
 
 use crate::core::Core;
 use crate::inode::Inode;
+use crate::inodes::walk::{scan_inodes, walk_inodes};
 use crate::quota::{QuotaGrace, QuotaKind, QuotaLimits, QuotaRecord, QuotaUsage};
 use crate::types::{Errno, Result};
 use crate::{FileSystem, InodeWalk, Visit};
@@ -26,8 +27,8 @@ impl FileSystem {
             core.pinned.then_some(()).ok_or(Errno::EOPNOTSUPP)
         };
         core.quotas.switch_on(enforce, allowed, || {
-            let walked = core.walk_inodes(&mut InodeWalk::new(), &mut |node| {
-                core.attach(node.inode());
+            let walked = walk_inodes(core, &mut InodeWalk::new(), &mut |node| {
+                attach_quotas(core, node.inode());
                 Ok(Visit::Continue)
             });
             debug_assert!(walked.is_ok(), "only the visitor fails");
@@ -42,7 +43,7 @@ impl FileSystem {
         core.quotas.switch_off(|| {
             // Freeing inodes too: a mark that stays would release the inode from later accounts,
             // which never charged it.
-            core.scan_inodes((0, u64::MAX), &mut |inode| inode.mark().clear());
+            scan_inodes(core, (0, u64::MAX), &mut |inode| inode.mark().clear());
         });
     }
 
@@ -86,20 +87,18 @@ impl FileSystem {
     }
 }
 
-impl Core {
-    /// Counts an existing inode.
-    fn attach(&self, inode: &Inode) {
-        let pages = inode.regular().ok().map(Pages::lock);
-        let _attributes = inode.write();
-        let held = pages.as_ref().map_or(0, |pages| pages.pages());
-        self.quotas.attach(inode.mark(), inode.owner(), held);
-    }
+/// Counts an existing inode.
+fn attach_quotas(core: &Core, inode: &Inode) {
+    let pages = inode.regular().ok().map(Pages::lock);
+    let _attributes = inode.write();
+    let held = pages.as_ref().map_or(0, |pages| pages.pages());
+    core.quotas.attach(inode.mark(), inode.owner(), held);
+}
 
-    /// Releases the charges of an inode that is freed.
-    pub(crate) fn detach(&self, inode: &Inode) {
-        if self.quotas.is_on() {
-            let pages = inode.regular().map_or(0, Pages::pages);
-            self.quotas.detach(inode.mark(), inode.owner(), pages);
-        }
+/// Releases the charges of an inode that is freed.
+pub(crate) fn detach_quotas(core: &Core, inode: &Inode) {
+    if core.quotas.is_on() {
+        let pages = inode.regular().map_or(0, Pages::pages);
+        core.quotas.detach(inode.mark(), inode.owner(), pages);
     }
 }

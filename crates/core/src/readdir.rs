@@ -10,13 +10,25 @@ use holdfast_sync::epoch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
+use crate::attributes::atime::note_access;
+use crate::by_number::find_node;
 use crate::core::Core;
 use crate::directory::{FIRST_COOKIE, Residency};
+use crate::events::notify_event;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::io::map::load_block_count;
+use crate::load::load_together;
+use crate::namespace::load::{learn_run, load_names};
 use crate::node::Node;
 use crate::open::OpenFile;
+use crate::path::rcu_walk::live_inode;
 use crate::readahead::{Millis, is_hidden};
-use crate::shared::SharedStore;
+use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
+use crate::reclaim::prefetch_room;
+use crate::shared::by_name::{child_of_shared, look_up_together};
+use crate::shared::is_in_memory;
+use crate::shared::shared_store::SharedStore;
+use crate::shared::walk::walk_on;
 use crate::store::{DirEntry, NameRun};
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
 use crate::watch::EventMask;
@@ -126,7 +138,7 @@ impl FileSystem {
         sink: &mut dyn FnMut(DirEntry<'_>, Option<Result<&Attr>>) -> bool,
     ) -> Result<()> {
         let core = &self.core;
-        let added = core.added_so_far();
+        let added = added_so_far(core);
         // An error of the whole file system, such as a revocation, ends the listing.
         let mut over = Ok(());
         let listing: Listing<'a> = dir.into();
@@ -137,16 +149,16 @@ impl FileSystem {
                 if !wants(&entry) {
                     return sink(entry, None);
                 }
-                if !is_brought && !core.is_there(entry.ino) {
+                if !is_brought && !is_in_memory(core, entry.ino) {
                     // Loaded from this name on: a reply may be full before, and the next one begins
                     // with these names.
                     is_brought = true;
                     let wanted = run.iter().skip(at).filter(|entry| wants(entry));
                     match core.shared() {
                         Some(shared) => {
-                            core.look_up_listed(shared, dir.inode(), entry.cookie, wants)
+                            look_up_listed(core, shared, dir.inode(), entry.cookie, wants)
                         }
-                        None => core.load_together(wanted.map(|entry| entry.ino)),
+                        None => load_together(core, wanted.map(|entry| entry.ino)),
                     }
                 }
                 match self.attributes_of_entry(dir, &mut entry) {
@@ -159,7 +171,7 @@ impl FileSystem {
                 }
             })
         });
-        core.shrink_inodes_since(added);
+        shrink_inodes_since(core, added);
         listed.and(over)
     }
 
@@ -174,18 +186,18 @@ impl FileSystem {
             return self.attributes_of(entry.ino);
         };
         if matches!(entry.name, b"." | b"..") {
-            return self.attributes(&core.node(entry.ino)?);
+            return self.attributes(&find_node(core, entry.ino)?);
         }
-        if core.is_there(entry.ino) {
+        if is_in_memory(core, entry.ino) {
             return self.attributes_of(entry.ino);
         }
         let (dir, body) = (dir.inode(), dir.inode().directory()?);
-        let node = match core.child_of_shared(shared, dir, body, entry.name) {
+        let node = match child_of_shared(core, shared, dir, body, entry.name) {
             Err(Errno::ENOENT) => return Err(Errno::ESTALE),
             found => found?,
         };
         (entry.ino, entry.kind) = (node.ino(), node.kind());
-        core.load_block_count(node.inode())?;
+        load_block_count(core, node.inode())?;
         Ok(node.inode().stat())
     }
 
@@ -195,12 +207,12 @@ impl FileSystem {
         core.alive()?;
         {
             let guard = epoch::pin();
-            let live = self.core.live(ino, &guard);
+            let live = live_inode(&self.core, ino, &guard);
             if let Some(inode) = live.filter(|inode| inode.has_known_space()) {
                 return Ok(inode.stat());
             }
         }
-        self.attributes(&self.core.node(ino)?)
+        self.attributes(&find_node(&self.core, ino)?)
     }
 
     /// Passes runs of names to `sink`, until it returns `false`.
@@ -222,9 +234,9 @@ impl FileSystem {
         core.alive()?;
         let body = node.inode().directory()?;
         if after == 0 {
-            core.walk_on(node.inode(), body);
+            walk_on(core, node.inode(), body);
         }
-        core.load_names(node.inode(), body)?;
+        load_names(core, node.inode(), body)?;
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
@@ -235,9 +247,9 @@ impl FileSystem {
             stored.store(end, Ordering::Relaxed);
         }
         let mut run = NameRun::default();
-        while core.fill(&mut run, node.inode(), body, after, end)? {
+        while fill_listing(core, &mut run, node.inode(), body, after, end)? {
             if after < FIRST_COOKIE {
-                core.listing_begins(node.inode(), &run);
+                listing_begins(core, node.inode(), &run);
             }
             let Some(last) = run.last_cookie().filter(|_| sink(&run)) else {
                 break;
@@ -245,127 +257,125 @@ impl FileSystem {
             after = last;
         }
         if !flags.contains(OpenFlags::NOATIME) {
-            core.accessed(node.inode());
+            note_access(core, node.inode());
         }
-        core.notify_event(node.inode(), EventMask::ACCESS);
+        notify_event(core, node.inode(), EventMask::ACCESS);
         Ok(())
     }
 }
 
-impl Core {
-    /// Looks up the wanted names from this cookie on, at most as many as were listed so far. Each
-    /// call of the store is a round trip, but the listing may end early.
-    fn look_up_listed(
-        &self,
-        shared: SharedStore<'_>,
-        dir: &Inode,
-        cookie: u64,
-        wants: &dyn Fn(&DirEntry<'_>) -> bool,
-    ) {
-        let Ok(body) = dir.directory() else { return };
-        if shared.coherence.holds_never() {
-            // The answers would not be valid long enough to be used.
-            return;
-        }
-        let most = usize::try_from(cookie.saturating_sub(FIRST_COOKIE)).unwrap_or(usize::MAX);
-        let most = most
-            .clamp(RUN, READAHEAD_MAX)
-            .min(self.prefetch_room().max(RUN));
-        let guard = epoch::pin();
-        let names = body.names.after(cookie.saturating_sub(1), &guard);
-        let listed = names.map(|(name, entry)| DirEntry {
-            name,
-            ino: entry.ino,
-            kind: entry.kind,
-            cookie: entry.cookie,
-        });
-        let wanted = listed.filter(|entry| wants(entry)).take(most);
-        let wanted: Vec<(Box<[u8]>, Ino)> = wanted
-            .filter(|entry| !self.is_there(entry.ino))
-            .map(|entry| (entry.name.into(), entry.ino))
-            .collect();
-        drop(guard);
-        self.look_up_together(dir, &wanted);
+/// Looks up the wanted names from this cookie on, at most as many as were listed so far. Each
+/// call of the store is a round trip, but the listing may end early.
+fn look_up_listed(
+    core: &Core,
+    shared: SharedStore<'_>,
+    dir: &Inode,
+    cookie: u64,
+    wants: &dyn Fn(&DirEntry<'_>) -> bool,
+) {
+    let Ok(body) = dir.directory() else { return };
+    if shared.coherence.holds_never() {
+        // The answers would not be valid long enough to be used.
+        return;
     }
+    let most = usize::try_from(cookie.saturating_sub(FIRST_COOKIE)).unwrap_or(usize::MAX);
+    let most = most
+        .clamp(RUN, READAHEAD_MAX)
+        .min(prefetch_room(core).max(RUN));
+    let guard = epoch::pin();
+    let names = body.names.after(cookie.saturating_sub(1), &guard);
+    let listed = names.map(|(name, entry)| DirEntry {
+        name,
+        ino: entry.ino,
+        kind: entry.kind,
+        cookie: entry.cookie,
+    });
+    let wanted = listed.filter(|entry| wants(entry)).take(most);
+    let wanted: Vec<(Box<[u8]>, Ino)> = wanted
+        .filter(|entry| !is_in_memory(core, entry.ino))
+        .map(|entry| (entry.name.into(), entry.ino))
+        .collect();
+    drop(guard);
+    look_up_together(core, dir, &wanted);
+}
 
-    /// A listing begins with this run: the next lookup of one of its first names predicts a scan.
-    fn listing_begins(&self, dir: &Inode, run: &NameRun) {
-        if !self.policy.statahead() {
-            return;
+/// A listing begins with this run: the next lookup of one of its first names predicts a scan.
+fn listing_begins(core: &Core, dir: &Inode, run: &NameRun) {
+    if !core.policy.statahead() {
+        return;
+    }
+    let mut names = run.iter().filter(|entry| entry.cookie >= FIRST_COOKIE);
+    if let Some(first) = names.next() {
+        let visible = match is_hidden(first.name) {
+            true => names.find(|entry| !is_hidden(entry.name)),
+            false => None,
+        };
+        let first = [first, visible.unwrap_or(first)];
+        // Inodes in memory need no read-ahead, and concurrent listings would contend for its
+        // state.
+        if !first.iter().all(|entry| is_in_memory(core, entry.ino)) {
+            let first = first.map(|entry| entry.cookie);
+            (core.readahead.scans).listed(dir.ino(), first, Millis::now());
         }
-        let mut names = run.iter().filter(|entry| entry.cookie >= FIRST_COOKIE);
-        if let Some(first) = names.next() {
-            let visible = match is_hidden(first.name) {
-                true => names.find(|entry| !is_hidden(entry.name)),
-                false => None,
-            };
-            let first = [first, visible.unwrap_or(first)];
-            // Inodes in memory need no read-ahead, and concurrent listings would contend for its
-            // state.
-            if !first.iter().all(|entry| self.is_there(entry.ino)) {
-                let first = first.map(|entry| entry.cookie);
-                (self.readahead.scans).listed(dir.ino(), first, Millis::now());
+    }
+}
+
+/// Fills a run with the names behind `after`, from memory or the store; false at the end of the
+/// directory.
+fn fill_listing(
+    core: &Core,
+    run: &mut NameRun,
+    dir: &Inode,
+    body: &DirectoryBody,
+    after: u64,
+    end: u64,
+) -> Result<bool> {
+    loop {
+        fill_dots(run, dir.ino(), body, after);
+        let seen = body.names.see();
+        match seen.place() {
+            Residency::Unloaded => {
+                load_names(core, dir, body)?;
+                continue;
             }
-        }
-    }
-
-    /// Fills a run with the names behind `after`, from memory or the store; false at the end of the
-    /// directory.
-    fn fill(
-        &self,
-        run: &mut NameRun,
-        dir: &Inode,
-        body: &DirectoryBody,
-        after: u64,
-        end: u64,
-    ) -> Result<bool> {
-        loop {
-            fill_dots(run, dir.ino(), body, after);
-            let seen = body.names.see();
-            match seen.place() {
-                Residency::Unloaded => {
-                    self.load_names(dir, body)?;
+            Residency::Partial => fill_from_store(core, run, dir, body, after, end)?,
+            Residency::Whole | Residency::Dated => {
+                fill(run, body, after, end);
+                // Otherwise names may be missing that left the catalog but exist.
+                if !body.names.is_still(seen) {
                     continue;
                 }
-                Residency::Partial => self.fill_from_store(run, dir, body, after, end)?,
-                Residency::Whole | Residency::Dated => {
-                    fill(run, body, after, end);
-                    // Otherwise names may be missing that left the catalog but exist.
-                    if !body.names.is_still(seen) {
-                        continue;
-                    }
-                }
             }
-            return Ok(!run.is_empty());
         }
+        return Ok(!run.is_empty());
     }
+}
 
-    fn fill_from_store(
-        &self,
-        run: &mut NameRun,
-        dir: &Inode,
-        body: &DirectoryBody,
-        after: u64,
-        end: u64,
-    ) -> Result<()> {
-        let dots = run.len();
-        if after < FIRST_COOKIE && self.policy.statahead() {
-            // A program that stats what it lists begins with one of these names, so they are
-            // recorded.
-            let mut first = NameRun::default();
-            self.learn_run(dir, body, DOT_DOT, RUN, &mut first)?;
-            let some = first.iter().take_while(|entry| entry.cookie <= end);
-            some.for_each(|entry| run.push(entry.name, entry.cookie, entry.ino, entry.kind));
-            return Ok(());
-        }
-        let after = after.max(DOT_DOT);
-        self.store.read_names(dir.ino(), after, RUN, run)?;
-        let ascend = run.iter().map(|entry| entry.cookie).is_sorted();
-        if !ascend || run.iter().skip(dots).any(|entry| entry.cookie <= after) {
-            return Err(Errno::EUCLEAN);
-        }
-        let until_end = run.iter().take_while(|entry| entry.cookie <= end).count();
-        run.truncate(until_end);
-        Ok(())
+fn fill_from_store(
+    core: &Core,
+    run: &mut NameRun,
+    dir: &Inode,
+    body: &DirectoryBody,
+    after: u64,
+    end: u64,
+) -> Result<()> {
+    let dots = run.len();
+    if after < FIRST_COOKIE && core.policy.statahead() {
+        // A program that stats what it lists begins with one of these names, so they are
+        // recorded.
+        let mut first = NameRun::default();
+        learn_run(core, dir, body, DOT_DOT, RUN, &mut first)?;
+        let some = first.iter().take_while(|entry| entry.cookie <= end);
+        some.for_each(|entry| run.push(entry.name, entry.cookie, entry.ino, entry.kind));
+        return Ok(());
     }
+    let after = after.max(DOT_DOT);
+    core.store.read_names(dir.ino(), after, RUN, run)?;
+    let ascend = run.iter().map(|entry| entry.cookie).is_sorted();
+    if !ascend || run.iter().skip(dots).any(|entry| entry.cookie <= after) {
+        return Err(Errno::EUCLEAN);
+    }
+    let until_end = run.iter().take_while(|entry| entry.cookie <= end).count();
+    run.truncate(until_end);
+    Ok(())
 }

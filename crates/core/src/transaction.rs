@@ -3,7 +3,7 @@
 //! An operation resolves its names, begins, changes memory under the locks of its objects, and
 //! commits. The stores differ in the side that decides:
 //!
-//! | store | [`begin`](Core::begin) | memory | [`commit`](Transaction::commit) |
+//! | store | [`begin`](crate::transaction::begin) | memory | [`commit`](Transaction::commit) |
 //! |---|---|---|---|
 //! | memory, written behind | reserves space | decides | takes the batch of changes |
 //! | written through | performs the operation | follows the store's records | is not called |
@@ -20,7 +20,9 @@ use std::ops::Range;
 
 use crate::core::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::io::reserve_for;
 use crate::log_order::{LogOrderGuard, LogOrdered as _};
+use crate::namespace::lookup::find_child;
 use crate::quota::Check;
 use crate::space::FileSpace;
 use crate::store::{Change, Intent, Lsn, PageOf, Reservation, Scope, Space, kept_bytes};
@@ -55,7 +57,7 @@ impl<'c> Transaction<'c> {
         intent: impl FnOnce() -> Intent,
     ) -> Result<()> {
         hop!();
-        self.reservation = self.core.reserve_for(inode, pages, bytes, intent)?;
+        self.reservation = reserve_for(self.core, inode, pages, bytes, intent)?;
         Ok(())
     }
 
@@ -86,7 +88,7 @@ impl<'c> Transaction<'c> {
         hop!();
         let applied = self.core.behind.apply(self.reservation.held(), batch);
         drop(order);
-        self.core.commit_if_sync(applied, Scope::of(batch))
+        commit_if_sync(self.core, applied, Scope::of(batch))
     }
 
     /// As [`commit`](Self::commit), for writes to a file with locked pages: a store that can keeps
@@ -107,148 +109,141 @@ impl<'c> Transaction<'c> {
             None => self.core.behind.apply(held, batch),
         };
         drop(order);
-        self.core.commit_if_sync(applied, Scope::Inodes)
+        commit_if_sync(self.core, applied, Scope::Inodes)
     }
 }
 
-impl Core {
-    /// Reserves what an operation may need, before it changes anything.
-    ///
-    /// # Errors
-    /// Those of [`Behind::reserve`](crate::store::Behind::reserve).
-    #[inline]
-    pub(crate) fn reserve(&self, intent: &Intent) -> Result<Reservation<'_>> {
-        Reservation::of(&*self.behind, intent)
-    }
+/// Reserves what an operation may need, before it changes anything.
+///
+/// # Errors
+/// Those of [`Behind::reserve`](crate::store::Behind::reserve).
+#[inline]
+pub(crate) fn reserve<'c>(core: &'c Core, intent: &Intent) -> Result<Reservation<'c>> {
+    Reservation::of(&*core.behind, intent)
+}
 
-    /// Begins an operation of the core's own, which no store performs: reserves `intent`.
-    ///
-    /// # Errors
-    /// Those of [`reserve`](Self::reserve).
-    pub(crate) fn decide(&self, intent: &Intent) -> Result<Transaction<'_>> {
-        Ok(Transaction {
-            core: self,
-            reservation: self.reserve(intent)?,
-        })
-    }
+/// Begins an operation of the core's own, which no store performs: reserves `intent`.
+///
+/// # Errors
+/// Those of [`reserve`].
+pub(crate) fn decide<'c>(core: &'c Core, intent: &Intent) -> Result<Transaction<'c>> {
+    Ok(Transaction {
+        core,
+        reservation: reserve(core, intent)?,
+    })
+}
 
-    /// Begins an operation: reserves `intent`, or lets the store perform it. The caller holds no
-    /// lock of the core.
-    ///
-    /// # Errors
-    /// Those of the store; nothing happened.
-    #[inline]
-    pub(crate) fn begin<'c>(
-        &'c self,
-        intent: impl FnOnce() -> Intent,
-        perform: impl FnOnce(ThroughStore<'c>) -> Result<Performed<'c>>,
-    ) -> Result<Begun<'c>> {
-        hop!();
-        let mut begun = self.begin_content(perform)?;
-        if let Begun::Decide(transaction) = &mut begun {
-            transaction.reservation = self.reserve(&intent())?;
+/// Begins an operation: reserves `intent`, or lets the store perform it. The caller holds no
+/// lock of the core.
+///
+/// # Errors
+/// Those of the store; nothing happened.
+#[inline]
+pub(crate) fn begin<'c>(
+    core: &'c Core,
+    intent: impl FnOnce() -> Intent,
+    perform: impl FnOnce(ThroughStore<'c>) -> Result<Performed<'c>>,
+) -> Result<Begun<'c>> {
+    hop!();
+    let mut begun = begin_content(core, perform)?;
+    if let Begun::Decide(transaction) = &mut begun {
+        transaction.reservation = reserve(core, &intent())?;
+    }
+    Ok(begun)
+}
+
+/// As [`begin`], for a change of a file's content: the operation
+/// [reserves](Transaction::reserve) when it has locked the pages, which tell how much it needs.
+///
+/// # Errors
+/// The same.
+#[inline]
+pub(crate) fn begin_content<'c>(
+    core: &'c Core,
+    perform: impl FnOnce(ThroughStore<'c>) -> Result<Performed<'c>>,
+) -> Result<Begun<'c>> {
+    hop!();
+    match ThroughStore::of(core) {
+        Some(through) => perform(through).map(Begun::Done),
+        None => Ok(Begun::Decide(Transaction {
+            core,
+            reservation: Reservation::none(),
+        })),
+    }
+}
+
+/// The store refused to change a name. If that contradicts the cached names, they are dropped
+/// before they expire. Over an exclusive store the cached names are right.
+pub(crate) fn refused(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8], error: Errno) {
+    let Some(coherence) = core.coherence.as_deref().filter(|it| it.is_dated()) else {
+        return;
+    };
+    let is_there = body.names.find_cached(name).is_some();
+    let contradicts = match error {
+        Errno::EEXIST => !is_there,
+        Errno::ENOENT | Errno::ESTALE | Errno::ENOTDIR | Errno::EISDIR => is_there,
+        _ => false,
+    };
+    if contradicts {
+        let _names = body.names.write();
+        coherence.note_change(dir.ino(), None);
+    }
+}
+
+/// As [`refused`], for a name that was to be created: if it exists, that is the
+/// error that is reported.
+pub(crate) fn refused_new(
+    core: &Core,
+    (dir, body): (&Inode, &DirectoryBody),
+    name: &[u8],
+    error: Errno,
+) -> Errno {
+    refused(core, dir, body, name, error);
+    find_child(core, dir, body, name).map_or(error, |_| Errno::EEXIST)
+}
+
+/// The account of a file's pages. `check`: are limits enforced for the caller?
+#[inline]
+pub(crate) fn space_of<'f>(core: &'f Core, inode: &'f Inode, check: Check) -> FileSpace<'f> {
+    FileSpace::new(core, inode, check)
+}
+
+/// Returns the space of a name, a value or a target of this length.
+#[inline]
+pub(crate) fn release_kept(core: &Core, len: usize) {
+    core.behind.release(Space {
+        bytes: kept_bytes(len),
+        ..Space::default()
+    });
+}
+
+/// Submits the attributes of an inode, unless another thread holds its log-order lock: then
+/// returns `false`.
+///
+/// # Errors
+/// Those of [`Transaction::commit`].
+pub(crate) fn apply_unless_busy(
+    core: &Core,
+    reservation: &mut Reservation<'_>,
+    inode: &Inode,
+) -> Result<bool> {
+    let Some(order) = inode.log_order().try_lock() else {
+        return Ok(false);
+    };
+    let record = inode.record(&inode.meta());
+    let change = [Change::Attributes { inode: record }];
+    let applied = core.behind.apply(reservation.held(), &change);
+    drop(order);
+    commit_if_sync(core, applied, Scope::Inodes).map(|()| true)
+}
+
+fn commit_if_sync(core: &Core, applied: Result<Lsn>, scope: Scope) -> Result<()> {
+    let applied = applied.and_then(|lsn| {
+        if core.waits_for(scope) {
+            core.store.commit(Some(lsn))
+        } else {
+            Ok(())
         }
-        Ok(begun)
-    }
-
-    /// As [`begin`](Self::begin), for a change of a file's content: the operation
-    /// [reserves](Transaction::reserve) when it has locked the pages, which tell how much it needs.
-    ///
-    /// # Errors
-    /// The same.
-    #[inline]
-    pub(crate) fn begin_content<'c>(
-        &'c self,
-        perform: impl FnOnce(ThroughStore<'c>) -> Result<Performed<'c>>,
-    ) -> Result<Begun<'c>> {
-        hop!();
-        match self.through() {
-            Some(through) => perform(through).map(Begun::Done),
-            None => Ok(Begun::Decide(Transaction {
-                core: self,
-                reservation: Reservation::none(),
-            })),
-        }
-    }
-
-    /// The store refused to change a name. If that contradicts the cached names, they are dropped
-    /// before they expire. Over an exclusive store the cached names are right.
-    pub(crate) fn refused(&self, dir: &Inode, body: &DirectoryBody, name: &[u8], error: Errno) {
-        let Some(coherence) = self.coherence.as_deref().filter(|it| it.is_dated()) else {
-            return;
-        };
-        let is_there = body.names.find_cached(name).is_some();
-        let contradicts = match error {
-            Errno::EEXIST => !is_there,
-            Errno::ENOENT | Errno::ESTALE | Errno::ENOTDIR | Errno::EISDIR => is_there,
-            _ => false,
-        };
-        if contradicts {
-            let _names = body.names.write();
-            coherence.note_change(dir.ino(), None);
-        }
-    }
-
-    /// As [`refused`](Self::refused), for a name that was to be created: if it exists, that is the
-    /// error that is reported.
-    pub(crate) fn refused_new(
-        &self,
-        (dir, body): (&Inode, &DirectoryBody),
-        name: &[u8],
-        error: Errno,
-    ) -> Errno {
-        self.refused(dir, body, name, error);
-        self.child(dir, body, name).map_or(error, |_| Errno::EEXIST)
-    }
-
-    /// The account of a file's pages. `check`: are limits enforced for the caller?
-    #[inline]
-    pub(crate) fn space_of<'f>(&'f self, inode: &'f Inode, check: Check) -> FileSpace<'f> {
-        FileSpace::new(self, inode, check)
-    }
-
-    /// Returns the space of a name, a value or a target of this length.
-    #[inline]
-    pub(crate) fn release_kept(&self, len: usize) {
-        self.behind.release(Space {
-            bytes: kept_bytes(len),
-            ..Space::default()
-        });
-    }
-
-    /// Submits the attributes of an inode, unless another thread holds its log-order lock: then
-    /// returns `false`.
-    ///
-    /// # Errors
-    /// Those of [`Transaction::commit`].
-    pub(crate) fn apply_unless_busy(
-        &self,
-        reservation: &mut Reservation<'_>,
-        inode: &Inode,
-    ) -> Result<bool> {
-        let Some(order) = inode.log_order().try_lock() else {
-            return Ok(false);
-        };
-        let record = inode.record(&inode.meta());
-        let change = [Change::Attributes { inode: record }];
-        let applied = self.behind.apply(reservation.held(), &change);
-        drop(order);
-        self.commit_if_sync(applied, Scope::Inodes).map(|()| true)
-    }
-
-    /// Does a call with such a change wait until it is durable?
-    pub(crate) fn waits_for(&self, scope: Scope) -> bool {
-        self.policy.sync() || scope == Scope::Names && self.policy.dirsync()
-    }
-
-    fn commit_if_sync(&self, applied: Result<Lsn>, scope: Scope) -> Result<()> {
-        let applied = applied.and_then(|lsn| {
-            if self.waits_for(scope) {
-                self.store.commit(Some(lsn))
-            } else {
-                Ok(())
-            }
-        });
-        applied.inspect_err(|error| self.failure.latch(*error))
-    }
+    });
+    applied.inspect_err(|error| core.failure.latch(*error))
 }

@@ -9,13 +9,18 @@ use holdfast_sync::epoch;
 use crate::FileSystem;
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::core::Core;
+use crate::events::notify_event;
 use crate::inode::{ExtraAttrs, Meta, MetaWrite, Numbered as _, View, value};
 use crate::log_order;
 use crate::node::Node;
+use crate::observer::notify_inode;
+use crate::permission::may_access;
 use crate::permission::{in_group_or_capable, owns};
+use crate::shared::refresh_inode;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Changed;
 use crate::transaction::Begun;
+use crate::transaction::{begin, release_kept};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
 
@@ -36,8 +41,8 @@ impl FileSystem {
     pub fn getxattr(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<Box<[u8]>> {
         self.core.alive()?;
         check_name(name)?;
-        self.core.refresh(node.inode())?;
-        self.core.may_xattr(who, node, name, Access::READ)?;
+        refresh_inode(&self.core, node.inode())?;
+        may_xattr(&self.core, who, node, name, Access::READ)?;
         let guard = epoch::pin();
         let view = node.inode().view(&guard);
         if let Some(acl) = acl_of(node, &view, name)? {
@@ -69,13 +74,13 @@ impl FileSystem {
         let core = &self.core;
         core.writable()?;
         if name == ACL_ACCESS || name == ACL_DEFAULT {
-            core.set_acl(who, node, name, value)?;
+            set_acl(core, who, node, name, value)?;
         } else {
-            core.may_xattr(who, node, name, Access::WRITE)?;
-            core.change_xattr(who, node, name, (Some(value), how))?;
+            may_xattr(core, who, node, name, Access::WRITE)?;
+            change_xattr(core, who, node, name, (Some(value), how))?;
         }
-        core.notify_event(node.inode(), EventMask::ATTRIB);
-        core.notify_inode(who, node.ino(), false);
+        notify_event(core, node.inode(), EventMask::ATTRIB);
+        notify_inode(core, who, node.ino(), false);
         Ok(())
     }
 
@@ -87,7 +92,7 @@ impl FileSystem {
     /// `EIO` when the file system was revoked.
     pub fn listxattr(&self, who: &Caller, node: &Node) -> Result<Vec<u8>> {
         self.core.alive()?;
-        self.core.refresh(node.inode())?;
+        refresh_inode(&self.core, node.inode())?;
         let guard = epoch::pin();
         let mut names = Vec::new();
         let mut push = |name: &[u8]| {
@@ -121,18 +126,18 @@ impl FileSystem {
         let core = &self.core;
         core.writable()?;
         if name == ACL_ACCESS || name == ACL_DEFAULT {
-            match core.may_set_acl(who, node, name) {
+            match may_set_acl(who, node, name) {
                 // An inode that cannot have a default ACL has none to be removed.
                 Err(Errno::EACCES) => return Ok(()),
                 checked => checked?,
             }
-            core.keep_acl(who, node, name, None)?;
+            keep_acl(core, who, node, name, None)?;
         } else {
-            core.may_xattr(who, node, name, Access::WRITE)?;
-            core.change_xattr(who, node, name, (None, XattrSet::Replace))?;
+            may_xattr(core, who, node, name, Access::WRITE)?;
+            change_xattr(core, who, node, name, (None, XattrSet::Replace))?;
         }
-        core.notify_event(node.inode(), EventMask::ATTRIB);
-        core.notify_inode(who, node.ino(), false);
+        notify_event(core, node.inode(), EventMask::ATTRIB);
+        notify_inode(core, who, node.ino(), false);
         Ok(())
     }
 }
@@ -169,222 +174,220 @@ fn acl_of<'g>(node: &Node, view: &View<'g>, name: &[u8]) -> Result<Option<Option
     }
 }
 
-impl Core {
-    /// The check of Linux's `xattr_permission`, for the namespaces that exist here.
-    fn may_xattr(&self, who: &Caller, node: &Node, name: &[u8], want: Access) -> Result<()> {
-        if want == Access::WRITE {
-            node.inode().allow_change()?;
-        }
-        let missing = if want == Access::WRITE {
-            Errno::EPERM
-        } else {
-            Errno::ENODATA
-        };
-        let (space, rest) = split_name(name);
-        match space {
-            b"system" => {}
-            b"security" => {
-                let needed = if name == CAPABILITY {
-                    Caps::SETFCAP
-                } else {
-                    Caps::SYS_ADMIN
-                };
-                if want == Access::WRITE && !who.has(needed) {
-                    return Err(Errno::EPERM);
-                }
-            }
-            b"trusted" => {
-                if !who.has(Caps::SYS_ADMIN) {
-                    return Err(missing);
-                }
-            }
-            b"user" => {
-                if !matches!(node.kind(), FileType::Regular | FileType::Directory) {
-                    return Err(missing);
-                }
-                let foreign_sticky = {
-                    let meta = node.inode().meta();
-                    node.kind().is_dir() && meta.perm & S_ISVTX != 0 && !owns(who, &meta)
-                };
-                if foreign_sticky && want == Access::WRITE {
-                    return Err(Errno::EPERM);
-                }
-                self.may(who, node.inode(), want)?;
-            }
-            _ => self.may(who, node.inode(), want)?,
-        }
-        match space {
-            b"security" | b"trusted" | b"user" if rest.is_empty() => Err(Errno::EINVAL),
-            b"security" | b"trusted" | b"user" => Ok(()),
-            _ if name == ACL_ACCESS || name == ACL_DEFAULT => Ok(()),
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
-
-    /// Sets or (`None`) removes an extended attribute that is no ACL.
-    fn change_xattr(
-        &self,
-        who: &Caller,
-        node: &Node,
-        name: &[u8],
-        (new, how): (Option<&[u8]>, XattrSet),
-    ) -> Result<()> {
-        let check = |extra_attrs: Option<&ExtraAttrs>| {
-            let all = extra_attrs.into_iter().flat_map(|it| &it.xattrs);
-            let others = all.filter(|(other, _)| ***other != *name);
-            let total: usize = others.map(|(name, value)| name.len() + value.len()).sum();
-            match (how, holds(extra_attrs, name)) {
-                (XattrSet::Create, true) => Err(Errno::EEXIST),
-                (XattrSet::Replace, false) => Err(Errno::ENODATA),
-                _ if new.is_some_and(|new| total + name.len() + new.len() > TOTAL_MAX) => {
-                    Err(Errno::ENOSPC)
-                }
-                _ => Ok(()),
-            }
-        };
-        let ino = node.ino();
-        let operation = match new {
-            None => Operation::RemoveXattr { ino, name },
-            Some(value) => Operation::SetXattr {
-                ino,
-                name,
-                value,
-                how,
-                perm: None,
-                kept: true,
-            },
-        };
-        self.change_value(who, node, name, &operation, check, |meta| {
-            let xattrs = &mut meta.extra_attrs().xattrs;
-            match new {
-                Some(new) => xattrs.insert(name.into(), new.into()),
-                None => xattrs.remove(name),
-            };
-        })
-    }
-
-    fn may_set_acl(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
-        if node.kind() == FileType::Symlink {
-            return Err(Errno::EOPNOTSUPP);
-        }
+/// The check of Linux's `xattr_permission`, for the namespaces that exist here.
+fn may_xattr(core: &Core, who: &Caller, node: &Node, name: &[u8], want: Access) -> Result<()> {
+    if want == Access::WRITE {
         node.inode().allow_change()?;
-        if name == ACL_DEFAULT && !node.kind().is_dir() {
-            return Err(Errno::EACCES);
-        }
-        if !owns(who, &node.inode().meta()) {
-            return Err(Errno::EPERM);
-        }
-        Ok(())
     }
-
-    fn set_acl(&self, who: &Caller, node: &Node, name: &[u8], value: &[u8]) -> Result<()> {
-        if !value.is_empty() {
-            Acl::check_format(value)?;
-        }
-        let parse = || {
-            if value.is_empty() {
-                Ok(None)
+    let missing = if want == Access::WRITE {
+        Errno::EPERM
+    } else {
+        Errno::ENODATA
+    };
+    let (space, rest) = split_name(name);
+    match space {
+        b"system" => {}
+        b"security" => {
+            let needed = if name == CAPABILITY {
+                Caps::SETFCAP
             } else {
-                Acl::parse(value)
+                Caps::SYS_ADMIN
+            };
+            if want == Access::WRITE && !who.has(needed) {
+                return Err(Errno::EPERM);
             }
-        };
-        match self.may_set_acl(who, node, name) {
-            // Removing a default ACL from an inode that cannot have one is no change.
-            Err(Errno::EACCES) if parse() == Ok(None) => return Ok(()),
-            checked => checked?,
         }
-        let acl = parse()?;
-        self.keep_acl(who, node, name, acl)
+        b"trusted" => {
+            if !who.has(Caps::SYS_ADMIN) {
+                return Err(missing);
+            }
+        }
+        b"user" => {
+            if !matches!(node.kind(), FileType::Regular | FileType::Directory) {
+                return Err(missing);
+            }
+            let foreign_sticky = {
+                let meta = node.inode().meta();
+                node.kind().is_dir() && meta.perm & S_ISVTX != 0 && !owns(who, &meta)
+            };
+            if foreign_sticky && want == Access::WRITE {
+                return Err(Errno::EPERM);
+            }
+            may_access(core, who, node.inode(), want)?;
+        }
+        _ => may_access(core, who, node.inode(), want)?,
     }
+    match space {
+        b"security" | b"trusted" | b"user" if rest.is_empty() => Err(Errno::EINVAL),
+        b"security" | b"trusted" | b"user" => Ok(()),
+        _ if name == ACL_ACCESS || name == ACL_DEFAULT => Ok(()),
+        _ => Err(Errno::EOPNOTSUPP),
+    }
+}
 
-    /// Sets or removes an ACL; an access ACL also sets the mode.
-    fn keep_acl(&self, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl>) -> Result<()> {
-        let ino = node.ino();
-        let value = acl.as_ref().map(acl::to_xattr);
-        let mode = acl.as_ref().filter(|_| name == ACL_ACCESS);
-        let mode = mode.map(|acl| (acl::mode_of(acl), acl::equivalent_mode(acl).is_some()));
-        let perm_of = |meta: &Meta| {
-            let perm = mode.map_or(meta.perm, |(mode, _)| meta.perm & 0o7000 | mode);
-            match in_group_or_capable(who, meta.gid) {
-                true => perm,
-                false => perm & !S_ISGID,
+/// Sets or (`None`) removes an extended attribute that is no ACL.
+fn change_xattr(
+    core: &Core,
+    who: &Caller,
+    node: &Node,
+    name: &[u8],
+    (new, how): (Option<&[u8]>, XattrSet),
+) -> Result<()> {
+    let check = |extra_attrs: Option<&ExtraAttrs>| {
+        let all = extra_attrs.into_iter().flat_map(|it| &it.xattrs);
+        let others = all.filter(|(other, _)| ***other != *name);
+        let total: usize = others.map(|(name, value)| name.len() + value.len()).sum();
+        match (how, holds(extra_attrs, name)) {
+            (XattrSet::Create, true) => Err(Errno::EEXIST),
+            (XattrSet::Replace, false) => Err(Errno::ENODATA),
+            _ if new.is_some_and(|new| total + name.len() + new.len() > TOTAL_MAX) => {
+                Err(Errno::ENOSPC)
             }
-        };
-        // An access ACL that the mode expresses is not kept.
-        let kept = mode.is_none_or(|(_, equivalent)| !equivalent);
-        let operation = match &value {
-            None => Operation::RemoveXattr { ino, name },
-            Some(value) => Operation::SetXattr {
-                ino,
-                name,
-                value,
-                how: XattrSet::Any,
-                perm: mode.map(|_| perm_of(&node.inode().meta())),
-                kept,
-            },
-        };
-        let change = |meta: &mut MetaWrite<'_>| {
-            if name == ACL_ACCESS {
-                meta.perm = perm_of(meta);
-            }
-            let acl = acl.filter(|_| kept);
-            if acl.is_none() && meta.with_extra_attrs(|extra_attrs| extra_attrs.is_none()) {
-                return;
-            }
-            let extra_attrs = meta.extra_attrs();
-            match name {
-                ACL_ACCESS => extra_attrs.acl = acl,
-                _ => extra_attrs.default_acl = acl,
-            }
-        };
-        match self.change_value(who, node, name, &operation, |_| Ok(()), change) {
-            // There was none to remove.
-            Err(Errno::ENODATA) => Ok(()),
-            changed => changed,
+            _ => Ok(()),
         }
-    }
+    };
+    let ino = node.ino();
+    let operation = match new {
+        None => Operation::RemoveXattr { ino, name },
+        Some(value) => Operation::SetXattr {
+            ino,
+            name,
+            value,
+            how,
+            perm: None,
+            kept: true,
+        },
+    };
+    change_value(core, who, node, name, &operation, check, |meta| {
+        let xattrs = &mut meta.extra_attrs().xattrs;
+        match new {
+            Some(new) => xattrs.insert(name.into(), new.into()),
+            None => xattrs.remove(name),
+        };
+    })
+}
 
-    /// Changes one value of an inode, an ACL included, and submits it with the attributes.
-    fn change_value(
-        &self,
-        who: &Caller,
-        node: &Node,
-        name: &[u8],
-        operation: &Operation<'_>,
-        check: impl FnOnce(Option<&ExtraAttrs>) -> Result<()>,
-        change: impl FnOnce(&mut MetaWrite<'_>),
-    ) -> Result<()> {
-        let (intent, len) = match operation {
-            Operation::SetXattr { value, .. } => (Intent::default(), value.len()),
-            _ => (Intent::giving_back(), 0),
-        };
-        let intent = intent.records(1).value(name.len() + len);
-        let transaction = match self.begin(|| intent, |through| through.perform(who, operation))? {
-            Begun::Done(performed) => return performed.update(node, Changed::Rest),
-            Begun::Decide(transaction) => transaction,
-        };
-        let inode = node.inode();
-        let order = log_order::take([inode]);
-        let mut meta = inode.write();
-        meta.with_extra_attrs(check)?;
-        let before = meta.with_extra_attrs(|extra_attrs| value(extra_attrs, name));
-        change(&mut meta);
-        meta.ctime = inode.time_of_change();
-        let after = meta.with_extra_attrs(|extra_attrs| value(extra_attrs, name));
-        drop(meta);
-        if let Some(before) = before {
-            self.release_kept(name.len() + before.len());
-        }
-        let batch = [
-            Change::Xattr {
-                ino: inode.ino(),
-                name,
-                value: after.as_deref(),
-            },
-            Change::Attributes {
-                inode: inode.record(&inode.meta()),
-            },
-        ];
-        transaction.commit(order, &batch)
+fn may_set_acl(who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
+    if node.kind() == FileType::Symlink {
+        return Err(Errno::EOPNOTSUPP);
     }
+    node.inode().allow_change()?;
+    if name == ACL_DEFAULT && !node.kind().is_dir() {
+        return Err(Errno::EACCES);
+    }
+    if !owns(who, &node.inode().meta()) {
+        return Err(Errno::EPERM);
+    }
+    Ok(())
+}
+
+fn set_acl(core: &Core, who: &Caller, node: &Node, name: &[u8], value: &[u8]) -> Result<()> {
+    if !value.is_empty() {
+        Acl::check_format(value)?;
+    }
+    let parse = || {
+        if value.is_empty() {
+            Ok(None)
+        } else {
+            Acl::parse(value)
+        }
+    };
+    match may_set_acl(who, node, name) {
+        // Removing a default ACL from an inode that cannot have one is no change.
+        Err(Errno::EACCES) if parse() == Ok(None) => return Ok(()),
+        checked => checked?,
+    }
+    let acl = parse()?;
+    keep_acl(core, who, node, name, acl)
+}
+
+/// Sets or removes an ACL; an access ACL also sets the mode.
+fn keep_acl(core: &Core, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl>) -> Result<()> {
+    let ino = node.ino();
+    let value = acl.as_ref().map(acl::to_xattr);
+    let mode = acl.as_ref().filter(|_| name == ACL_ACCESS);
+    let mode = mode.map(|acl| (acl::mode_of(acl), acl::equivalent_mode(acl).is_some()));
+    let perm_of = |meta: &Meta| {
+        let perm = mode.map_or(meta.perm, |(mode, _)| meta.perm & 0o7000 | mode);
+        match in_group_or_capable(who, meta.gid) {
+            true => perm,
+            false => perm & !S_ISGID,
+        }
+    };
+    // An access ACL that the mode expresses is not kept.
+    let kept = mode.is_none_or(|(_, equivalent)| !equivalent);
+    let operation = match &value {
+        None => Operation::RemoveXattr { ino, name },
+        Some(value) => Operation::SetXattr {
+            ino,
+            name,
+            value,
+            how: XattrSet::Any,
+            perm: mode.map(|_| perm_of(&node.inode().meta())),
+            kept,
+        },
+    };
+    let change = |meta: &mut MetaWrite<'_>| {
+        if name == ACL_ACCESS {
+            meta.perm = perm_of(meta);
+        }
+        let acl = acl.filter(|_| kept);
+        if acl.is_none() && meta.with_extra_attrs(|extra_attrs| extra_attrs.is_none()) {
+            return;
+        }
+        let extra_attrs = meta.extra_attrs();
+        match name {
+            ACL_ACCESS => extra_attrs.acl = acl,
+            _ => extra_attrs.default_acl = acl,
+        }
+    };
+    match change_value(core, who, node, name, &operation, |_| Ok(()), change) {
+        // There was none to remove.
+        Err(Errno::ENODATA) => Ok(()),
+        changed => changed,
+    }
+}
+
+/// Changes one value of an inode, an ACL included, and submits it with the attributes.
+fn change_value(
+    core: &Core,
+    who: &Caller,
+    node: &Node,
+    name: &[u8],
+    operation: &Operation<'_>,
+    check: impl FnOnce(Option<&ExtraAttrs>) -> Result<()>,
+    change: impl FnOnce(&mut MetaWrite<'_>),
+) -> Result<()> {
+    let (intent, len) = match operation {
+        Operation::SetXattr { value, .. } => (Intent::default(), value.len()),
+        _ => (Intent::giving_back(), 0),
+    };
+    let intent = intent.records(1).value(name.len() + len);
+    let transaction = match begin(core, || intent, |through| through.perform(who, operation))? {
+        Begun::Done(performed) => return performed.update(node, Changed::Rest),
+        Begun::Decide(transaction) => transaction,
+    };
+    let inode = node.inode();
+    let order = log_order::take([inode]);
+    let mut meta = inode.write();
+    meta.with_extra_attrs(check)?;
+    let before = meta.with_extra_attrs(|extra_attrs| value(extra_attrs, name));
+    change(&mut meta);
+    meta.ctime = inode.time_of_change();
+    let after = meta.with_extra_attrs(|extra_attrs| value(extra_attrs, name));
+    drop(meta);
+    if let Some(before) = before {
+        release_kept(core, name.len() + before.len());
+    }
+    let batch = [
+        Change::Xattr {
+            ino: inode.ino(),
+            name,
+            value: after.as_deref(),
+        },
+        Change::Attributes {
+            inode: inode.record(&inode.meta()),
+        },
+    ];
+    transaction.commit(order, &batch)
 }

@@ -7,6 +7,7 @@ use crate::inode::Inode;
 use crate::open::OpenFile;
 use crate::options::AtimePolicy;
 use crate::store::{Intent, Reservation};
+use crate::transaction::apply_unless_busy;
 use crate::types::{OpenFlags, Time};
 
 #[inline]
@@ -37,7 +38,7 @@ impl FileSystem {
         let (core, inode, flags) = (&self.core, file.node().inode(), file.flags());
         let policy = core.policy.atime();
         if policy == AtimePolicy::None
-            || core.has_settled_access_time(inode)
+            || has_settled_access_time(core, inode)
             || !flags.readable()
             || flags.contains(OpenFlags::NOATIME)
         {
@@ -51,67 +52,65 @@ impl FileSystem {
     }
 }
 
-impl Core {
-    /// Has [`accessed`](Self::accessed) nothing to do after a read of this file? Mostly this is
-    /// known without reading the clock. That an access time has become a day old may be noticed
-    /// some reads late.
-    #[inline(always)]
-    pub(crate) fn has_settled_access_time(&self, inode: &Inode) -> bool {
-        self.policy.atime() == AtimePolicy::Relatime
-            && inode.is_read_since_changed()
-            && inode.atime() > clock::day_ago()
-    }
+/// Has [`note_access`] nothing to do after a read of this file? Mostly this is
+/// known without reading the clock. That an access time has become a day old may be noticed
+/// some reads late.
+#[inline(always)]
+pub(crate) fn has_settled_access_time(core: &Core, inode: &Inode) -> bool {
+    core.policy.atime() == AtimePolicy::Relatime
+        && inode.is_read_since_changed()
+        && inode.atime() > clock::day_ago()
+}
 
-    /// Moves the access time of an inode after a read, as the options say.
-    pub(crate) fn accessed(&self, inode: &Inode) {
-        let policy = self.policy.atime();
-        // A store that is written through keeps its own access times: it served this read, or the
-        // read hit the cache and it never saw it.
-        if policy == AtimePolicy::None || inode.is_noatime() || self.through.is_some() {
-            return;
-        }
-        let now = clock::change();
-        // Checked without the lock first: most reads change nothing, and then write nothing. Reads
-        // beside a writer mostly fall into the tick of an earlier read, and skip the fields that
-        // the writer changes.
-        if inode.atime() == now {
-            return;
-        }
-        // Each time is loaded by itself. They can be inconsistent only while a change is in
-        // progress, and that change may be ordered after this read.
-        if is_due(inode.latest_times(), policy, now) {
-            self.move_access_time(inode, policy, now);
-        }
+/// Moves the access time of an inode after a read, as the options say.
+pub(crate) fn note_access(core: &Core, inode: &Inode) {
+    let policy = core.policy.atime();
+    // A store that is written through keeps its own access times: it served this read, or the
+    // read hit the cache and it never saw it.
+    if policy == AtimePolicy::None || inode.is_noatime() || core.through.is_some() {
+        return;
     }
+    let now = clock::change();
+    // Checked without the lock first: most reads change nothing, and then write nothing. Reads
+    // beside a writer mostly fall into the tick of an earlier read, and skip the fields that
+    // the writer changes.
+    if inode.atime() == now {
+        return;
+    }
+    // Each time is loaded by itself. They can be inconsistent only while a change is in
+    // progress, and that change may be ordered after this read.
+    if is_due(inode.latest_times(), policy, now) {
+        move_access_time(core, inode, policy, now);
+    }
+}
 
-    #[inline(never)]
-    fn move_access_time(&self, inode: &Inode, policy: AtimePolicy, now: Time) {
-        if inode.kind().is_dir() && self.policy.nodiratime()
-            || self.writable().is_err()
-            || !is_due(inode.times(), policy, now)
-        {
+#[inline(never)]
+fn move_access_time(core: &Core, inode: &Inode, policy: AtimePolicy, now: Time) {
+    if inode.kind().is_dir() && core.policy.nodiratime()
+        || core.writable().is_err()
+        || !is_due(inode.times(), policy, now)
+    {
+        return;
+    }
+    {
+        let mut meta = inode.write();
+        if !is_due(inode.times(), policy, now) {
             return;
         }
-        {
-            let mut meta = inode.write();
-            if !is_due(inode.times(), policy, now) {
-                return;
-            }
-            meta.atime = now;
-        }
-        // A reader waits neither for a writer nor for space: its access time goes to the store with
-        // the next change or with `sync`. A failed `apply` has stopped the writers; reads go on.
-        let handed_over = || {
-            let intent = Intent::changing().records(1);
-            let reserved = Reservation::at_once(&*self.behind, &intent);
-            reserved.map_or(Ok(false), |mut reservation| {
-                self.apply_unless_busy(&mut reservation, inode)
-            })
-        };
-        if self.policy.lazytime() || handed_over() == Ok(false) {
-            inode.mark_lazy_time();
-            self.lazytime.note();
-        }
+        meta.atime = now;
+    }
+    // A reader waits neither for a writer nor for space: its access time goes to the store with
+    // the next change or with `sync`. A failed `apply` has stopped the writers; reads go on.
+    let handed_over = || {
+        let intent = Intent::changing().records(1);
+        let reserved = Reservation::at_once(&*core.behind, &intent);
+        reserved.map_or(Ok(false), |mut reservation| {
+            apply_unless_busy(core, &mut reservation, inode)
+        })
+    };
+    if core.policy.lazytime() || handed_over() == Ok(false) {
+        inode.mark_lazy_time();
+        core.lazytime.note();
     }
 }
 
@@ -311,7 +310,7 @@ mod tests {
     #[test]
     fn what_is_settled_is_not_due() {
         let (fs, file) = written(1);
-        let settled = || fs.core.has_settled_access_time(file.node().inode());
+        let settled = || has_settled_access_time(&fs.core, file.node().inode());
         assert!(!settled(), "written later");
         let settles = |after: &[Done]| {
             does(Done::Wait, &fs, &file);

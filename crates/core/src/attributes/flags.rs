@@ -5,14 +5,16 @@
 //! `Caller::checked`: a kernel in front does not know these flags.
 
 use crate::FileSystem;
-use crate::core::Core;
+use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
 use crate::log_order;
 use crate::node::Node;
+use crate::observer::notify_inode;
 use crate::permission::owns;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Changed;
 use crate::transaction::Begun;
+use crate::transaction::begin;
 use crate::types::{Caller, Caps, Errno, FileFlags, Result, SetAttr, SetTime};
 use crate::watch::EventMask;
 
@@ -60,7 +62,7 @@ impl FileSystem {
             project,
         };
         let intent = || Intent::changing().records(1);
-        match core.begin(intent, |through| through.perform(who, &operation))? {
+        match begin(core, intent, |through| through.perform(who, &operation))? {
             Begun::Done(performed) => performed.update(node, Changed::Nothing)?,
             Begun::Decide(transaction) => {
                 let order = log_order::take([inode]);
@@ -81,8 +83,8 @@ impl FileSystem {
                 transaction.commit(order, &[Change::Attributes { inode: record }])?;
             }
         }
-        core.notify_event(inode, EventMask::ATTRIB);
-        core.notify_inode(who, node.ino(), false);
+        notify_event(core, inode, EventMask::ATTRIB);
+        notify_inode(core, who, node.ino(), false);
         Ok(())
     }
 }
@@ -96,24 +98,22 @@ fn may_set(who: &Caller, now: FileFlags, flags: Option<FileFlags>) -> Result<()>
     }
 }
 
-impl Core {
-    /// Do the inode's flags allow this change of attributes?
-    ///
-    /// # Errors
-    /// `EPERM`.
-    pub(super) fn flags_allow(&self, inode: &Inode, set: &SetAttr) -> Result<()> {
-        let protection = inode.protection();
-        if protection.is_empty() {
-            return Ok(());
-        }
-        let explicit = |time| matches!(time, Some(SetTime::At(_)));
-        // A kernel that caches the times of its own writes sends mtime together with ctime.
-        let times = explicit(set.atime) || explicit(set.mtime) && set.ctime.is_none();
-        let attributes = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
-        match protection.contains(FileFlags::IMMUTABLE) {
-            true => Err(Errno::EPERM),
-            false if attributes || times || set.size.is_some() => Err(Errno::EPERM),
-            false => Ok(()),
-        }
+/// Do the inode's flags allow this change of attributes?
+///
+/// # Errors
+/// `EPERM`.
+pub(super) fn flags_allow(inode: &Inode, set: &SetAttr) -> Result<()> {
+    let protection = inode.protection();
+    if protection.is_empty() {
+        return Ok(());
+    }
+    let explicit = |time| matches!(time, Some(SetTime::At(_)));
+    // A kernel that caches the times of its own writes sends mtime together with ctime.
+    let times = explicit(set.atime) || explicit(set.mtime) && set.ctime.is_none();
+    let attributes = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
+    match protection.contains(FileFlags::IMMUTABLE) {
+        true => Err(Errno::EPERM),
+        false if attributes || times || set.size.is_some() => Err(Errno::EPERM),
+        false => Ok(()),
     }
 }

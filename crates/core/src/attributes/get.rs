@@ -1,7 +1,11 @@
 use crate::FileSystem;
+use crate::attributes::atime::note_access;
 use crate::core::Core;
 use crate::inode::Numbered as _;
+use crate::io::map::load_block_count;
 use crate::node::Node;
+use crate::permission::may_access;
+use crate::shared::refresh_inode;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Result};
 
 impl FileSystem {
@@ -9,8 +13,8 @@ impl FileSystem {
     /// from the size; [`FileSystem::attributes`] returns the error.
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
-        let _ = self.core.refresh(node.inode());
-        let _ = self.core.load_block_count(node.inode());
+        let _ = refresh_inode(&self.core, node.inode());
+        let _ = load_block_count(&self.core, node.inode());
         node.inode().stat()
     }
 
@@ -21,8 +25,8 @@ impl FileSystem {
     /// file's space, or for changes made by others: `ESTALE` if they removed the inode.
     pub fn attributes(&self, node: &Node) -> Result<Attr> {
         self.core.alive()?;
-        self.core.refresh(node.inode())?;
-        self.core.load_block_count(node.inode())?;
+        refresh_inode(&self.core, node.inode())?;
+        load_block_count(&self.core, node.inode())?;
         Ok(node.inode().stat())
     }
 
@@ -36,8 +40,8 @@ impl FileSystem {
         if want.contains(Access::EXEC) && node.kind() == FileType::Regular && core.policy.noexec() {
             return Err(Errno::EACCES);
         }
-        core.refresh(node.inode())?;
-        core.may(who, node.inode(), want)
+        refresh_inode(core, node.inode())?;
+        may_access(core, who, node.inode(), want)
     }
 
     /// The target of a symbolic link.
@@ -46,9 +50,9 @@ impl FileSystem {
     /// `EINVAL` for anything else.
     pub fn readlink(&self, node: &Node) -> Result<Box<[u8]>> {
         self.core.alive()?;
-        self.core.refresh(node.inode())?;
+        refresh_inode(&self.core, node.inode())?;
         let target = node.inode().target().ok_or(Errno::EINVAL)?;
-        self.core.accessed(node.inode());
+        note_access(&self.core, node.inode());
         Ok(target.into())
     }
 }

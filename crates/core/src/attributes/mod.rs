@@ -1,6 +1,6 @@
 //! Attributes: reading and changing them, and the access times that reads move.
 
-mod atime;
-mod flags;
-mod get;
-mod set;
+pub(crate) mod atime;
+pub(crate) mod flags;
+pub(crate) mod get;
+pub(crate) mod set;

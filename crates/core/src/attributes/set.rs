@@ -4,16 +4,22 @@ use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
 use crate::acl::ACL_ACCESS;
+use crate::attributes::flags::flags_allow;
 use crate::core::Core;
+use crate::events::notify_event;
 use crate::inode::{Inode, Meta, MetaWrite, Numbered as _};
+use crate::io::resize::resize_file;
 use crate::log_order;
 use crate::node::Node;
+use crate::observer::notify_inode;
 use crate::open::OpenFile;
+use crate::permission::may_access;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
 use crate::store::{Attributes, Change, Intent, Operation};
 use crate::through::{Changed, itself};
 use crate::transaction::Begun;
+use crate::transaction::{begin, release_kept};
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
     SetTime,
@@ -46,11 +52,11 @@ impl FileSystem {
             return Err(Errno::EBADF);
         }
         if let Some(size) = set.size {
-            core.check_resize(who, node, size, through)?;
+            check_resize(core, who, node, size, through)?;
         }
         core.writable()?;
-        core.flags_allow(node.inode(), set)?;
-        core.check_change(who, node, set)?;
+        flags_allow(node.inode(), set)?;
+        check_change(core, who, node, set)?;
         let mut rest = *set;
         if let Some(size) = set.size {
             let owner = SetAttr {
@@ -60,15 +66,15 @@ impl FileSystem {
             };
             if owner != SetAttr::default() {
                 // The change of owner can be refused (`EDQUOT`), so it precedes the resize.
-                core.change_meta(who, node, &owner)?;
+                change_meta(core, who, node, &owner)?;
             }
             let sets_times = through.is_some() || set.mtime.is_some();
-            core.resize(who, node, size, sets_times)?;
+            resize_file(core, who, node, size, sets_times)?;
         }
         if rest.size.take().is_none() || rest != SetAttr::default() {
-            core.change_meta(who, node, &rest)?;
+            change_meta(core, who, node, &rest)?;
         }
-        core.notify_inode(who, node.ino(), set.size.is_some());
+        notify_inode(core, who, node.ino(), set.size.is_some());
         Ok(self.getattr(node))
     }
 
@@ -81,223 +87,224 @@ impl FileSystem {
     pub fn drop_privileges(&self, node: &Node) -> Result<()> {
         self.core.writable()?;
         node.inode().not_immutable()?;
-        self.core
-            .clear_privileges(node, |meta| meta.perm & S_ISUID | group_lends(meta))
+        clear_privileges(&self.core, node, |meta| {
+            meta.perm & S_ISUID | group_lends(meta)
+        })
     }
 }
 
-impl Core {
-    fn check_resize(
-        &self,
-        who: &Caller,
-        node: &Node,
-        size: u64,
-        through: Option<&OpenFile>,
-    ) -> Result<()> {
-        if size > i64::MAX as u64 {
-            return Err(Errno::EINVAL);
-        }
-        let regular = node.inode().regular();
-        if through.is_some() && regular.is_err() {
-            return Err(Errno::EINVAL);
-        }
-        regular?;
-        match through {
-            Some(file) if file.flags().writable() => Ok(()),
-            Some(_) => Err(Errno::EINVAL),
-            None => self.may(who, node.inode(), Access::WRITE),
-        }
+fn check_resize(
+    core: &Core,
+    who: &Caller,
+    node: &Node,
+    size: u64,
+    through: Option<&OpenFile>,
+) -> Result<()> {
+    if size > i64::MAX as u64 {
+        return Err(Errno::EINVAL);
     }
-
-    /// Checks that the caller may change these attributes, by the rules of Linux's
-    /// `setattr_prepare`.
-    fn check_change(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
-        if who.checked {
-            return Ok(());
-        }
-        let (mine, uid, gid) = {
-            let meta = node.inode().meta();
-            (owns(who, &meta), meta.uid, meta.gid)
-        };
-        if let Some(new) = set.uid
-            && !(who.uid == uid && new == uid)
-            && !who.has(Caps::CHOWN)
-        {
-            return Err(Errno::EPERM);
-        }
-        if let Some(new) = set.gid
-            && !(who.uid == uid && (new == gid || who.in_group(new)))
-            && !who.has(Caps::CHOWN)
-        {
-            return Err(Errno::EPERM);
-        }
-        if set.perm.is_some() && !mine {
-            return Err(Errno::EPERM);
-        }
-        match (set.atime, set.mtime) {
-            (Some(SetTime::Now), Some(SetTime::Now)) if !mine => {
-                self.may(who, node.inode(), Access::WRITE)
-            }
-            // A truncation through a kernel sets only mtime to now.
-            (None, Some(SetTime::Now)) if set.size.is_some() => Ok(()),
-            (None, None) => Ok(()),
-            _ if mine => Ok(()),
-            _ => Err(Errno::EPERM),
-        }
+    let regular = node.inode().regular();
+    if through.is_some() && regular.is_err() {
+        return Err(Errno::EINVAL);
     }
+    regular?;
+    match through {
+        Some(file) if file.flags().writable() => Ok(()),
+        Some(_) => Err(Errno::EINVAL),
+        None => may_access(core, who, node.inode(), Access::WRITE),
+    }
+}
 
-    /// Changes all attributes but the size.
-    fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
-        let (inode, ino) = (node.inode(), node.ino());
-        let chown = set.uid.is_some() || set.gid.is_some();
-        let loses_capability = chown && !node.kind().is_dir();
-        let perm = perm_after(who, node.kind(), &inode.meta(), set);
-        let acl = acl_to_set(inode, perm);
-        let operation = Operation::SetAttributes {
-            ino,
-            set: Attributes {
-                perm,
-                uid: set.uid,
-                gid: set.gid,
-                atime: set.atime,
-                mtime: set.mtime,
-                acl: acl.as_deref(),
-                drops_capability: false,
-            },
-        };
-        let intent = || {
-            let mut intent = Intent::changing().records(1);
-            if loses_capability && inode.may_have_extra_attrs() {
-                intent = intent.value(CAPABILITY.len());
-            }
-            if let Some(acl) = &acl {
-                intent = intent.value(ACL_ACCESS.len() + acl.len());
-            }
-            intent
-        };
-        match self.begin(intent, |through| through.perform(who, &operation))? {
-            Begun::Done(performed) => performed.update(node, Changed::Rest)?,
-            Begun::Decide(transaction) => {
-                // While the page lock is held, no writer charges pages to an owner.
-                let pages = inode.regular().ok().filter(|_| chown);
-                let pages = pages.map(Pages::lock);
-                let order = log_order::take([inode]);
-                let acl = {
-                    let mut meta = inode.write();
-                    if chown {
-                        let pages = pages.as_ref().map_or(0, |pages| pages.pages());
-                        self.charge_to(who, node, set, pages)?;
-                        if loses_capability {
-                            self.take_capability(&mut meta);
-                        }
+/// Checks that the caller may change these attributes, by the rules of Linux's
+/// `setattr_prepare`.
+fn check_change(core: &Core, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
+    if who.checked {
+        return Ok(());
+    }
+    let (mine, uid, gid) = {
+        let meta = node.inode().meta();
+        (owns(who, &meta), meta.uid, meta.gid)
+    };
+    if let Some(new) = set.uid
+        && !(who.uid == uid && new == uid)
+        && !who.has(Caps::CHOWN)
+    {
+        return Err(Errno::EPERM);
+    }
+    if let Some(new) = set.gid
+        && !(who.uid == uid && (new == gid || who.in_group(new)))
+        && !who.has(Caps::CHOWN)
+    {
+        return Err(Errno::EPERM);
+    }
+    if set.perm.is_some() && !mine {
+        return Err(Errno::EPERM);
+    }
+    match (set.atime, set.mtime) {
+        (Some(SetTime::Now), Some(SetTime::Now)) if !mine => {
+            may_access(core, who, node.inode(), Access::WRITE)
+        }
+        // A truncation through a kernel sets only mtime to now.
+        (None, Some(SetTime::Now)) if set.size.is_some() => Ok(()),
+        (None, None) => Ok(()),
+        _ if mine => Ok(()),
+        _ => Err(Errno::EPERM),
+    }
+}
+
+/// Changes all attributes but the size.
+fn change_meta(core: &Core, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
+    let (inode, ino) = (node.inode(), node.ino());
+    let chown = set.uid.is_some() || set.gid.is_some();
+    let loses_capability = chown && !node.kind().is_dir();
+    let perm = perm_after(who, node.kind(), &inode.meta(), set);
+    let acl = acl_to_set(inode, perm);
+    let operation = Operation::SetAttributes {
+        ino,
+        set: Attributes {
+            perm,
+            uid: set.uid,
+            gid: set.gid,
+            atime: set.atime,
+            mtime: set.mtime,
+            acl: acl.as_deref(),
+            drops_capability: false,
+        },
+    };
+    let intent = || {
+        let mut intent = Intent::changing().records(1);
+        if loses_capability && inode.may_have_extra_attrs() {
+            intent = intent.value(CAPABILITY.len());
+        }
+        if let Some(acl) = &acl {
+            intent = intent.value(ACL_ACCESS.len() + acl.len());
+        }
+        intent
+    };
+    match begin(core, intent, |through| through.perform(who, &operation))? {
+        Begun::Done(performed) => performed.update(node, Changed::Rest)?,
+        Begun::Decide(transaction) => {
+            // While the page lock is held, no writer charges pages to an owner.
+            let pages = inode.regular().ok().filter(|_| chown);
+            let pages = pages.map(Pages::lock);
+            let order = log_order::take([inode]);
+            let acl = {
+                let mut meta = inode.write();
+                if chown {
+                    let pages = pages.as_ref().map_or(0, |pages| pages.pages());
+                    charge_to(core, who, node, set, pages)?;
+                    if loses_capability {
+                        take_capability(core, &mut meta);
                     }
-                    set_in_memory(who, node, set, &mut meta)
-                };
-                drop(pages);
-                let attributes = Change::Attributes {
-                    inode: inode.record(&inode.meta()),
-                };
-                let acl = acl.as_deref().map(|acl| (ACL_ACCESS, Some(acl)));
-                let capability = loses_capability.then_some((CAPABILITY, None));
-                let values = acl.into_iter().chain(capability);
-                let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
-                let batch: Vec<_> = std::iter::once(attributes).chain(values).collect();
-                transaction.commit(order, &batch)?;
-            }
-        }
-        self.notify_event(inode, event_of(set));
-        Ok(())
-    }
-
-    /// Removes the capabilities of a file.
-    fn take_capability(&self, meta: &mut MetaWrite<'_>) {
-        if meta.with_extra_attrs(|extra_attrs| holds(extra_attrs, CAPABILITY))
-            && let Some(value) = meta.extra_attrs().xattrs.remove(CAPABILITY)
-        {
-            self.release_kept(CAPABILITY.len() + value.len());
-        }
-    }
-
-    /// Moves the quota charge of an inode to its new owner. The caller holds the lock of its
-    /// attributes, and that of its pages if it is a regular file.
-    fn charge_to(&self, who: &Caller, node: &Node, set: &SetAttr, pages: u64) -> Result<()> {
-        let inode = node.inode();
-        let old = inode.owner();
-        let new = Owner {
-            uid: set.uid.unwrap_or(old.uid),
-            gid: set.gid.unwrap_or(old.gid),
-        };
-        let check = Check::of(who);
-        self.quotas
-            .change_owner(inode.mark(), old, new, pages, check)
-    }
-
-    /// Before a change of content: clears set-id bits unless the caller has `CAP_FSETID`, and file
-    /// capabilities in any case.
-    pub(crate) fn drop_privileges(&self, who: &Caller, node: &Node) -> Result<()> {
-        hop!();
-        let keeps = who.has(Caps::FSETID);
-        if keeps && !node.inode().may_have_extra_attrs() {
-            return Ok(());
-        }
-        self.clear_privileges(node, |meta| {
-            if keeps {
-                0
-            } else {
-                set_id_bits_lost(who, meta)
-            }
-        })
-    }
-
-    /// Clears a regular file's capabilities and the mode bits that `bits` returns.
-    fn clear_privileges(&self, node: &Node, bits: impl Fn(&Meta) -> u16) -> Result<()> {
-        if node.kind() != FileType::Regular {
-            return Ok(());
-        }
-        let inode = node.inode();
-        let (perm, lost, has_capability) = {
-            let guard = epoch::pin();
-            let view = inode.view(&guard);
-            let has_capability = holds(view.extra_attrs, CAPABILITY);
-            (view.meta.perm, bits(&view.meta), has_capability)
-        };
-        if lost == 0 && !has_capability {
-            return Ok(());
-        }
-        let operation = Operation::SetAttributes {
-            ino: node.ino(),
-            set: Attributes {
-                perm: (lost != 0).then_some(perm & !lost),
-                drops_capability: has_capability,
-                ..Attributes::default()
-            },
-        };
-        let intent = || Intent::changing().records(1).value(CAPABILITY.len());
-        match self.begin(intent, |through| through.perform(&itself(), &operation))? {
-            Begun::Done(performed) => performed.update(
-                node,
-                match has_capability {
-                    true => Changed::Rest,
-                    false => Changed::Nothing,
-                },
-            ),
-            Begun::Decide(transaction) => {
-                let order = log_order::take([inode]);
-                {
-                    let mut meta = inode.write();
-                    meta.perm &= !bits(&meta);
-                    self.take_capability(&mut meta);
-                    meta.ctime = inode.time_of_change();
                 }
-                let record = inode.record(&inode.meta());
-                let attributes = Change::Attributes { inode: record };
-                let capability = Change::Xattr {
-                    ino: node.ino(),
-                    name: CAPABILITY,
-                    value: None,
-                };
-                transaction.commit(order, &[attributes, capability])
+                set_in_memory(who, node, set, &mut meta)
+            };
+            drop(pages);
+            let attributes = Change::Attributes {
+                inode: inode.record(&inode.meta()),
+            };
+            let acl = acl.as_deref().map(|acl| (ACL_ACCESS, Some(acl)));
+            let capability = loses_capability.then_some((CAPABILITY, None));
+            let values = acl.into_iter().chain(capability);
+            let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
+            let batch: Vec<_> = std::iter::once(attributes).chain(values).collect();
+            transaction.commit(order, &batch)?;
+        }
+    }
+    notify_event(core, inode, event_of(set));
+    Ok(())
+}
+
+/// Removes the capabilities of a file.
+fn take_capability(core: &Core, meta: &mut MetaWrite<'_>) {
+    if meta.with_extra_attrs(|extra_attrs| holds(extra_attrs, CAPABILITY))
+        && let Some(value) = meta.extra_attrs().xattrs.remove(CAPABILITY)
+    {
+        release_kept(core, CAPABILITY.len() + value.len());
+    }
+}
+
+/// Moves the quota charge of an inode to its new owner. The caller holds the lock of its
+/// attributes, and that of its pages if it is a regular file.
+fn charge_to(core: &Core, who: &Caller, node: &Node, set: &SetAttr, pages: u64) -> Result<()> {
+    let inode = node.inode();
+    let old = inode.owner();
+    let new = Owner {
+        uid: set.uid.unwrap_or(old.uid),
+        gid: set.gid.unwrap_or(old.gid),
+    };
+    let check = Check::of(who);
+    core.quotas
+        .change_owner(inode.mark(), old, new, pages, check)
+}
+
+/// Before a change of content: clears set-id bits unless the caller has `CAP_FSETID`, and file
+/// capabilities in any case.
+pub(crate) fn drop_privileges(core: &Core, who: &Caller, node: &Node) -> Result<()> {
+    hop!();
+    let keeps = who.has(Caps::FSETID);
+    if keeps && !node.inode().may_have_extra_attrs() {
+        return Ok(());
+    }
+    clear_privileges(core, node, |meta| {
+        if keeps {
+            0
+        } else {
+            set_id_bits_lost(who, meta)
+        }
+    })
+}
+
+/// Clears a regular file's capabilities and the mode bits that `bits` returns.
+fn clear_privileges(core: &Core, node: &Node, bits: impl Fn(&Meta) -> u16) -> Result<()> {
+    if node.kind() != FileType::Regular {
+        return Ok(());
+    }
+    let inode = node.inode();
+    let (perm, lost, has_capability) = {
+        let guard = epoch::pin();
+        let view = inode.view(&guard);
+        let has_capability = holds(view.extra_attrs, CAPABILITY);
+        (view.meta.perm, bits(&view.meta), has_capability)
+    };
+    if lost == 0 && !has_capability {
+        return Ok(());
+    }
+    let operation = Operation::SetAttributes {
+        ino: node.ino(),
+        set: Attributes {
+            perm: (lost != 0).then_some(perm & !lost),
+            drops_capability: has_capability,
+            ..Attributes::default()
+        },
+    };
+    let intent = || Intent::changing().records(1).value(CAPABILITY.len());
+    match begin(core, intent, |through| {
+        through.perform(&itself(), &operation)
+    })? {
+        Begun::Done(performed) => performed.update(
+            node,
+            match has_capability {
+                true => Changed::Rest,
+                false => Changed::Nothing,
+            },
+        ),
+        Begun::Decide(transaction) => {
+            let order = log_order::take([inode]);
+            {
+                let mut meta = inode.write();
+                meta.perm &= !bits(&meta);
+                take_capability(core, &mut meta);
+                meta.ctime = inode.time_of_change();
             }
+            let record = inode.record(&inode.meta());
+            let attributes = Change::Attributes { inode: record };
+            let capability = Change::Xattr {
+                ino: node.ino(),
+                name: CAPABILITY,
+                value: None,
+            };
+            transaction.commit(order, &[attributes, capability])
         }
     }
 }

@@ -5,11 +5,19 @@ use holdfast_sync::{Freeing, Ref};
 use super::{InodeWalk, Take, Visit};
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, Object, Set, kept_values};
+use crate::inodes::shards::in_shards;
+use crate::inodes::walk::{scan_inodes, walk_inodes_if};
+use crate::io::map::stored_pages;
+use crate::io::populate::loaded_account;
 use crate::locks::InodeLocks;
 use crate::log_order;
 use crate::node::Node;
 use crate::quota::Check;
+use crate::quota_operations::detach_quotas;
+use crate::reclaim::content::forget_all;
+use crate::shared::let_go;
 use crate::store::{Change, Intent, Space, kept_bytes};
+use crate::transaction::{decide, space_of};
 use crate::types::{FileType, Ino, Result};
 use crate::watch::EventMask;
 use holdfast_cache::Space as _;
@@ -41,339 +49,336 @@ pub struct Dropped {
     pub names: u64,
 }
 
-impl Core {
-    /// Drops a reference; the last one of a marked inode frees it.
-    #[inline]
-    pub(crate) fn put(&self, node: Node) {
-        if let Some(freeing) = node.into_inner().and_then(Ref::release) {
-            self.end(freeing);
-        }
+/// Drops a reference; the last one of a marked inode frees it.
+#[inline]
+pub(crate) fn put_node(core: &Core, node: Node) {
+    if let Some(freeing) = node.into_inner().and_then(Ref::release) {
+        end_inode(core, freeing);
     }
+}
 
-    /// Is this inode one of this file system? An inode that is being freed stays in the index so
-    /// long.
-    pub(crate) fn holds(&self, inode: &Inode) -> bool {
+/// Is this inode one of this file system? An inode that is being freed stays in the index so
+/// long.
+pub(crate) fn holds_inode(core: &Core, inode: &Inode) -> bool {
+    let guard = holdfast_sync::epoch::pin();
+    let held = core.index.peek(inode.key(), &guard);
+    held.is_some_and(|held| std::ptr::eq(held, inode))
+}
+
+/// Evicts an unreferenced inode; an orphan is freed with all it holds.
+pub(crate) fn end_inode(core: &Core, freeing: Freeing<Object>) {
+    hop!();
+    end_locks(core, &freeing);
+    if freeing.nlink() == 0 {
+        // Freeing counts as a use, as in `begin_free`.
+        freeing.note_first_use(&core.reclaim.epochs);
+        free_orphan(core, &freeing);
+    } else {
+        if freeing.is_unused_readahead() {
+            core.readahead.wasted.add(1);
+        }
+        unload_inode(core, &freeing);
+    }
+    free_inode(core, freeing);
+}
+
+fn end_locks(core: &Core, inode: &Inode) {
+    if let Some(locks) = inode.locks() {
+        // Locks that their owners never released. There is no waiter: it would hold a
+        // reference.
+        locks.end(&core.lock_graph);
+    }
+}
+
+/// Begins to free an unlinked inode. The caller submits the change, and then calls
+/// `finish_free`.
+pub(crate) fn begin_free(core: &Core, freeing: Freeing<Object>) -> FreeingOrphan {
+    // Asked before the free: afterwards the store does not know the inode.
+    let stored = stored_alone(core, &freeing);
+    // Freeing counts as a use.
+    freeing.note_first_use(&core.reclaim.epochs);
+    FreeingOrphan { freeing, stored }
+}
+
+/// Completes an inode that the store has freed.
+pub(crate) fn finish_free(core: &Core, begin_free: FreeingOrphan) {
+    let FreeingOrphan { freeing, stored } = begin_free;
+    end_locks(core, &freeing);
+    clear_orphan(core, &freeing, stored);
+    free_inode(core, freeing);
+}
+
+fn free_inode(core: &Core, freeing: Freeing<Object>) {
+    hop!();
+    if freeing.is_main() {
+        core.reclaim.main.add(-1);
+    }
+    let ino = freeing.ino();
+    let mut evictions = core.evictions.lock(ino);
+    // Last: a concurrent lookup of the number waits for this, and then finds the final state.
+    evictions.free(&core.index, freeing);
+    if core.coherence.is_some() {
+        let_go(core, ino, evictions.is_used(ino));
+    }
+}
+
+fn free_orphan(core: &Core, orphan: &Inode) {
+    clear_orphan(core, orphan, stored_alone(core, orphan));
+    if core.through.is_some() {
+        // The store learns from `let_go` that the inode is no longer referenced.
+        return;
+    }
+    // An orphan that could not be freed is found again when the store is opened: the error is
+    // dropped.
+    let ended = Intent {
+        ended: 1,
+        ..Intent::giving_back()
+    };
+    if let Ok(transaction) = decide(core, &ended) {
+        let change = [Change::Free { ino: orphan.ino() }];
+        let _ = transaction.commit(log_order::take::<Inode, 0>([]), &change);
+    }
+}
+
+/// Pages of a file's content that only the store knows of, if the space counters need them.
+fn stored_alone(core: &Core, orphan: &Inode) -> u64 {
+    let is_file = orphan.kind() == FileType::Regular;
+    if core.frees || !is_file || orphan.is_mapped() {
+        return 0;
+    }
+    if let Some(pages) = orphan.known_unmapped_pages() {
+        return pages;
+    }
+    if orphan.size() == 0 {
+        return 0;
+    }
+    stored_pages(core, orphan.ino()).unwrap_or(0)
+}
+
+/// Releases everything that an orphan holds except its record in the store.
+fn clear_orphan(core: &Core, orphan: &Inode, stored: u64) {
+    let ino = orphan.ino();
+    core.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
+    core.watches.gone(ino);
+    detach_quotas(core, orphan);
+    if let Ok(pages) = orphan.regular()
+        && !(pages.is_empty() && stored == 0)
+    {
+        let space = space_of(core, orphan, Check::Nothing);
+        pages.lock().clear(space.account());
+        // Content that was never loaded takes space in the store all the same. If the store
+        // cannot report how much, it stays counted.
+        space.release(stored);
+    }
+    release_inode(core, orphan);
+}
+
+/// Releases what a linked inode holds in memory: the store has it, or its file system was
+/// revoked and it can never be reached again.
+fn unload_inode(core: &Core, inode: &Freeing<Object>) {
+    hop!();
+    if core.pinned {
+        release_unreachable(core, inode);
+    }
+    forget_names(core, inode);
+    // An access time may have moved since the last sync. The write is tried once: a failed
+    // store has stopped its writers.
+    let _ = write_time(core, inode);
+    if let Ok(pages) = inode.regular()
+        && !pages.is_empty()
+    {
+        // The bytes keep their space in the store.
+        pages.lock().clear(loaded_account(core));
+    }
+}
+
+/// Releases the space of a linked inode that no store has: its file system was revoked.
+fn release_unreachable(core: &Core, inode: &Inode) {
+    detach_quotas(core, inode);
+    if let Ok(pages) = inode.regular() {
+        pages
+            .lock()
+            .clear(space_of(core, inode, Check::Nothing).account());
+    }
+    release_names(core, inode);
+    release_inode(core, inode);
+}
+
+/// Releases the space of a directory's names.
+pub(crate) fn release_names(core: &Core, inode: &Inode) {
+    if let Ok(body) = inode.directory() {
+        let _names = body.names.write();
         let guard = holdfast_sync::epoch::pin();
-        let held = self.index.peek(inode.key(), &guard);
-        held.is_some_and(|held| std::ptr::eq(held, inode))
+        let names = body.names.after(0, &guard);
+        let bytes = names.map(|(name, _)| kept_bytes(name.len()));
+        core.behind.release(Space {
+            bytes: bytes.sum(),
+            ..Space::default()
+        });
     }
+}
 
-    /// Evicts an unreferenced inode; an orphan is freed with all it holds.
-    pub(crate) fn end(&self, freeing: Freeing<Object>) {
-        hop!();
-        self.end_locks(&freeing);
-        if freeing.nlink() == 0 {
-            // Freeing counts as a use, as in `begin_free`.
-            freeing.note_first_use(&self.reclaim.epochs);
-            self.free_orphan(&freeing);
-        } else {
-            if freeing.is_unused_readahead() {
-                self.readahead.wasted.add(1);
+/// Releases the inode's space beside pages and names.
+fn release_inode(core: &Core, inode: &Inode) {
+    core.behind.release(Space {
+        pages: 0,
+        inodes: 1,
+        bytes: kept_values(inode),
+    });
+}
+
+/// Drops the names of a directory from memory, if the inode is one.
+pub(crate) fn forget_names(core: &Core, inode: &Inode) {
+    hop!();
+    if let Ok(body) = inode.directory() {
+        let mut names = body.names.write();
+        core.names.add(-i64::from(body.names.cached()));
+        // After a revocation nothing is loaded again, though the directory may still be
+        // referenced.
+        names.forget(!core.policy.revoked());
+        core.names.add(names.recount());
+    }
+}
+
+/// May the inode be evicted? File locks keep it, unless the file system was revoked.
+fn is_evictable(core: &Core, inode: &Inode) -> bool {
+    inode.ino() != Ino::ROOT
+        && (core.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
+}
+
+/// Marks an unreferenced inode as freeing. References by number do not prevent that if it is
+/// linked: a load restores them. An unlinked inode could not be loaded, and stays for them.
+fn begin_evict(core: &Core, inode: &Inode) -> Option<Freeing<Object>> {
+    hop!();
+    let freeing = core.index.begin_evict_though_held(inode)?;
+    match freeing.nlink() {
+        0 => freeing.unless_held(),
+        _ => Some(freeing),
+    }
+}
+
+/// Frees the orphans that the store would otherwise keep, before the file system is dropped.
+pub(crate) fn free_unreachable(core: &Core) {
+    free_orphans(core);
+}
+
+/// Frees all orphans: none can be reached any more, though open files or nodes may still refer
+/// to them.
+fn free_orphans(core: &Core) {
+    in_shards(core, |range| {
+        // The unchecked iterator: a referenced orphan has to be freed too, as no `put` will
+        // follow.
+        scan_inodes(core, range, &mut |inode| {
+            if inode.nlink() == 0 {
+                free_orphan(core, inode);
             }
-            self.unload(&freeing);
-        }
-        self.free(freeing);
-    }
-
-    fn end_locks(&self, inode: &Inode) {
-        if let Some(locks) = inode.locks() {
-            // Locks that their owners never released. There is no waiter: it would hold a
-            // reference.
-            locks.end(&self.lock_graph);
-        }
-    }
-
-    /// Begins to free an unlinked inode. The caller submits the change, and then calls
-    /// `finish_free`.
-    pub(crate) fn begin_free(&self, freeing: Freeing<Object>) -> FreeingOrphan {
-        // Asked before the free: afterwards the store does not know the inode.
-        let stored = self.stored_alone(&freeing);
-        // Freeing counts as a use.
-        freeing.note_first_use(&self.reclaim.epochs);
-        FreeingOrphan { freeing, stored }
-    }
-
-    /// Completes an inode that the store has freed.
-    pub(crate) fn finish_free(&self, begin_free: FreeingOrphan) {
-        let FreeingOrphan { freeing, stored } = begin_free;
-        self.end_locks(&freeing);
-        self.clear_orphan(&freeing, stored);
-        self.free(freeing);
-    }
-
-    fn free(&self, freeing: Freeing<Object>) {
-        hop!();
-        if freeing.is_main() {
-            self.reclaim.main.add(-1);
-        }
-        let ino = freeing.ino();
-        let mut evictions = self.evictions.lock(ino);
-        // Last: a concurrent lookup of the number waits for this, and then finds the final state.
-        evictions.free(&self.index, freeing);
-        if self.coherence.is_some() {
-            self.let_go(ino, evictions.is_used(ino));
-        }
-    }
-
-    fn free_orphan(&self, orphan: &Inode) {
-        self.clear_orphan(orphan, self.stored_alone(orphan));
-        if self.through.is_some() {
-            // The store learns from `let_go` that the inode is no longer referenced.
-            return;
-        }
-        // An orphan that could not be freed is found again when the store is opened: the error is
-        // dropped.
-        let ended = Intent {
-            ended: 1,
-            ..Intent::giving_back()
-        };
-        if let Ok(transaction) = self.decide(&ended) {
-            let change = [Change::Free { ino: orphan.ino() }];
-            let _ = transaction.commit(log_order::take::<Inode, 0>([]), &change);
-        }
-    }
-
-    /// Pages of a file's content that only the store knows of, if the space counters need them.
-    fn stored_alone(&self, orphan: &Inode) -> u64 {
-        let is_file = orphan.kind() == FileType::Regular;
-        if self.frees || !is_file || orphan.is_mapped() {
-            return 0;
-        }
-        if let Some(pages) = orphan.known_unmapped_pages() {
-            return pages;
-        }
-        if orphan.size() == 0 {
-            return 0;
-        }
-        self.stored_pages(orphan.ino()).unwrap_or(0)
-    }
-
-    /// Releases everything that an orphan holds except its record in the store.
-    fn clear_orphan(&self, orphan: &Inode, stored: u64) {
-        let ino = orphan.ino();
-        self.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
-        self.watches.gone(ino);
-        self.detach(orphan);
-        if let Ok(pages) = orphan.regular()
-            && !(pages.is_empty() && stored == 0)
-        {
-            let space = self.space_of(orphan, Check::Nothing);
-            pages.lock().clear(space.account());
-            // Content that was never loaded takes space in the store all the same. If the store
-            // cannot report how much, it stays counted.
-            space.release(stored);
-        }
-        self.release_inode(orphan);
-    }
-
-    /// Releases what a linked inode holds in memory: the store has it, or its file system was
-    /// revoked and it can never be reached again.
-    fn unload(&self, inode: &Freeing<Object>) {
-        hop!();
-        if self.pinned {
-            self.release_unreachable(inode);
-        }
-        self.forget_names(inode);
-        // An access time may have moved since the last sync. The write is tried once: a failed
-        // store has stopped its writers.
-        let _ = self.write_time(inode);
-        if let Ok(pages) = inode.regular()
-            && !pages.is_empty()
-        {
-            // The bytes keep their space in the store.
-            pages.lock().clear(self.loaded());
-        }
-    }
-
-    /// Releases the space of a linked inode that no store has: its file system was revoked.
-    fn release_unreachable(&self, inode: &Inode) {
-        self.detach(inode);
-        if let Ok(pages) = inode.regular() {
-            pages
-                .lock()
-                .clear(self.space_of(inode, Check::Nothing).account());
-        }
-        self.release_names(inode);
-        self.release_inode(inode);
-    }
-
-    /// Releases the space of a directory's names.
-    pub(crate) fn release_names(&self, inode: &Inode) {
-        if let Ok(body) = inode.directory() {
-            let _names = body.names.write();
-            let guard = holdfast_sync::epoch::pin();
-            let names = body.names.after(0, &guard);
-            let bytes = names.map(|(name, _)| kept_bytes(name.len()));
-            self.behind.release(Space {
-                bytes: bytes.sum(),
-                ..Space::default()
-            });
-        }
-    }
-
-    /// Releases the inode's space beside pages and names.
-    fn release_inode(&self, inode: &Inode) {
-        self.behind.release(Space {
-            pages: 0,
-            inodes: 1,
-            bytes: kept_values(inode),
         });
-    }
+    });
+}
 
-    /// Drops the names of a directory from memory, if the inode is one.
-    pub(crate) fn forget_names(&self, inode: &Inode) {
-        hop!();
-        if let Ok(body) = inode.directory() {
-            let mut names = body.names.write();
-            self.names.add(-i64::from(body.names.cached()));
-            // After a revocation nothing is loaded again, though the directory may still be
-            // referenced.
-            names.forget(!self.policy.revoked());
-            self.names.add(names.recount());
-        }
-    }
+/// Evicts the unreferenced inodes in this range, and drops the cached content of the others.
+pub(crate) fn drop_inodes(core: &Core, range: (u64, u64)) -> Dropped {
+    let dropped = evict_unused(core, range);
+    forget_all(core, InodeWalk::range(range.0, range.1));
+    dropped
+}
 
-    /// May the inode be evicted? File locks keep it, unless the file system was revoked.
-    fn is_evictable(&self, inode: &Inode) -> bool {
-        inode.ino() != Ino::ROOT
-            && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
-    }
+/// Evicts all unreferenced inodes in this range, except the root.
+pub(crate) fn evict_unused(core: &Core, range: (u64, u64)) -> Dropped {
+    evict_inodes(core, range, &mut { u64::MAX }, None).1
+}
 
-    /// Marks an unreferenced inode as freeing. References by number do not prevent that if it is
-    /// linked: a load restores them. An unlinked inode could not be loaded, and stays for them.
-    fn begin_evict(&self, inode: &Inode) -> Option<Freeing<Object>> {
-        hop!();
-        let freeing = self.index.begin_evict_though_held(inode)?;
-        match freeing.nlink() {
-            0 => freeing.unless_held(),
-            _ => Some(freeing),
-        }
-    }
-
-    /// Frees the orphans that the store would otherwise keep, before the file system is dropped.
-    pub(crate) fn free_unreachable(&self) {
-        self.free_orphans();
-    }
-
-    /// Frees all orphans: none can be reached any more, though open files or nodes may still refer
-    /// to them.
-    fn free_orphans(&self) {
-        self.in_shards(|range| {
-            // The unchecked iterator: a referenced orphan has to be freed too, as no `put` will
-            // follow.
-            self.scan_inodes(range, &mut |inode| {
-                if inode.nlink() == 0 {
-                    self.free_orphan(inode);
-                }
-            });
-        });
-    }
-
-    /// Evicts the unreferenced inodes in this range, and drops the cached content of the others.
-    pub(crate) fn drop_range(&self, range: (u64, u64)) -> Dropped {
-        let dropped = self.evict_unused(range);
-        self.forget_all(InodeWalk::range(range.0, range.1));
-        dropped
-    }
-
-    /// Evicts all unreferenced inodes in this range, except the root.
-    pub(crate) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
-        self.evict(range, &mut { u64::MAX }, None).1
-    }
-
-    /// Evicts unreferenced inodes in this range, until so many were scanned. Of a set only those
-    /// that were not used since the last scan, and lose no information. Returns where to continue,
-    /// unless at the end.
-    pub(crate) fn evict(
-        &self,
-        range: (u64, u64),
-        most: &mut u64,
-        set: Option<Set>,
-    ) -> (Option<u64>, Dropped) {
-        hop!();
-        let mut dropped = Dropped::default();
-        let mut next = Some(range.0);
-        while let Some(from) = next.filter(|_| *most > 0) {
-            let victims;
-            (next, victims) = self.victims((from, range.1), most, set);
-            for freeing in victims {
-                dropped.inodes += 1;
-                if let Ok(body) = freeing.directory() {
-                    dropped.names += u64::from(body.names.cached());
-                }
-                self.end(freeing);
+/// Evicts unreferenced inodes in this range, until so many were scanned. Of a set only those
+/// that were not used since the last scan, and lose no information. Returns where to continue,
+/// unless at the end.
+pub(crate) fn evict_inodes(
+    core: &Core,
+    range: (u64, u64),
+    most: &mut u64,
+    set: Option<Set>,
+) -> (Option<u64>, Dropped) {
+    hop!();
+    let mut dropped = Dropped::default();
+    let mut next = Some(range.0);
+    while let Some(from) = next.filter(|_| *most > 0) {
+        let found;
+        (next, found) = victims(core, (from, range.1), most, set);
+        for freeing in found {
+            dropped.inodes += 1;
+            if let Ok(body) = freeing.directory() {
+                dropped.names += u64::from(body.names.cached());
             }
+            end_inode(core, freeing);
         }
-        (next, dropped)
     }
+    (next, dropped)
+}
 
-    /// Marks a batch of such inodes as freeing.
-    fn victims(
-        &self,
-        range: (u64, u64),
-        most: &mut u64,
-        set: Option<Set>,
-    ) -> (Option<u64>, Vec<Freeing<Object>>) {
-        hop!();
-        let mut victims = Vec::with_capacity(BATCH);
-        // The unchecked iterator: a reference would prevent the eviction.
-        let guard = holdfast_sync::epoch::pin();
-        let next = self.index.scan(range.0, range.1, &guard, |inode| {
-            victims.extend(self.victim(inode, set));
-            *most -= 1;
-            *most > 0 && victims.len() < BATCH
-        });
-        (next, victims)
-    }
+/// Marks a batch of such inodes as freeing.
+fn victims(
+    core: &Core,
+    range: (u64, u64),
+    most: &mut u64,
+    set: Option<Set>,
+) -> (Option<u64>, Vec<Freeing<Object>>) {
+    hop!();
+    let mut victims = Vec::with_capacity(BATCH);
+    // The unchecked iterator: a reference would prevent the eviction.
+    let guard = holdfast_sync::epoch::pin();
+    let next = core.index.scan(range.0, range.1, &guard, |inode| {
+        victims.extend(victim(core, inode, set));
+        *most -= 1;
+        *most > 0 && victims.len() < BATCH
+    });
+    (next, victims)
+}
 
-    /// Marks an inode as freeing, if it is to be evicted.
-    fn victim(&self, inode: &Inode, set: Option<Set>) -> Option<Freeing<Object>> {
-        let is_idle = |set| self.reclaim.is_idle(inode, set);
-        if !self.is_evictable(inode) || !set.is_none_or(is_idle) {
-            return None;
-        }
-        let freeing = self.begin_evict(inode)?;
-        // Rechecked in the freeing state, in which no file lock can be taken. Not for an unlinked
-        // inode: a concurrent last FORGET relies on this thread to free it.
-        let goes = freeing.nlink() == 0
-            || self.is_evictable(&freeing)
-                && set.is_none_or(|set| self.reclaim.can_go(&freeing, set));
-        goes.then_some(freeing)
+/// Marks an inode as freeing, if it is to be evicted.
+fn victim(core: &Core, inode: &Inode, set: Option<Set>) -> Option<Freeing<Object>> {
+    let is_idle = |set| core.reclaim.is_idle(inode, set);
+    if !is_evictable(core, inode) || !set.is_none_or(is_idle) {
+        return None;
     }
+    let freeing = begin_evict(core, inode)?;
+    // Rechecked in the freeing state, in which no file lock can be taken. Not for an unlinked
+    // inode: a concurrent last FORGET relies on this thread to free it.
+    let goes = freeing.nlink() == 0
+        || is_evictable(core, &freeing) && set.is_none_or(|set| core.reclaim.can_go(&freeing, set));
+    goes.then_some(freeing)
+}
 
-    /// Submits the access times that `lazytime` kept back.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) fn write_times(&self) -> Result<()> {
-        let has_lazy_time = |inode: &Inode| Take::from(inode.has_lazy_time());
-        let walk = || {
-            self.walk_inodes_if(&mut InodeWalk::new(), has_lazy_time, &mut |node| {
-                self.write_time(node.inode())?;
-                Ok(Visit::Continue)
-            })
-        };
-        self.lazytime.write(walk)
-    }
+/// Submits the access times that `lazytime` kept back.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn write_times(core: &Core) -> Result<()> {
+    let has_lazy_time = |inode: &Inode| Take::from(inode.has_lazy_time());
+    let walk = || {
+        walk_inodes_if(core, &mut InodeWalk::new(), has_lazy_time, &mut |node| {
+            write_time(core, node.inode())?;
+            Ok(Visit::Continue)
+        })
+    };
+    core.lazytime.write(walk)
+}
 
-    /// Submits the access time of one inode, if it was kept back.
-    ///
-    /// # Errors
-    /// The store's; the time is then kept back again.
-    pub(crate) fn write_time(&self, inode: &Inode) -> Result<()> {
-        if !inode.take_lazytime() {
-            return Ok(());
-        }
-        let begun = self.decide(&Intent::giving_back().records(1));
-        let written = begun.and_then(|transaction| {
-            let order = log_order::take([inode]);
-            let record = inode.record(&inode.meta());
-            transaction.commit(order, &[Change::Attributes { inode: record }])
-        });
-        if written.is_err() {
-            inode.mark_lazy_time();
-            self.lazytime.note();
-        }
-        written
+/// Submits the access time of one inode, if it was kept back.
+///
+/// # Errors
+/// The store's; the time is then kept back again.
+pub(crate) fn write_time(core: &Core, inode: &Inode) -> Result<()> {
+    if !inode.take_lazytime() {
+        return Ok(());
     }
+    let begun = decide(core, &Intent::giving_back().records(1));
+    let written = begun.and_then(|transaction| {
+        let order = log_order::take([inode]);
+        let record = inode.record(&inode.meta());
+        transaction.commit(order, &[Change::Attributes { inode: record }])
+    });
+    if written.is_err() {
+        inode.mark_lazy_time();
+        core.lazytime.note();
+    }
+    written
 }

@@ -9,12 +9,12 @@
 //!
 //! - the *checked* one ([`InodeWalk`]): the visitor gets a reference to a live inode, may block and
 //!   may call anything. An inode that is in memory throughout is visited exactly once.
-//! - the *unchecked* one (`Core::scan_inodes`): the visitor gets an inode in any state, without a
+//! - the *unchecked* one (`scan_inodes`): the visitor gets an inode in any state, without a
 //!   reference, and must not block. Each caller says why it needs it.
 
-mod evict;
-mod shards;
-mod walk;
+pub(crate) mod evict;
+pub(crate) mod shards;
+pub(crate) mod walk;
 
 pub use evict::Dropped;
 pub(crate) use evict::FreeingOrphan;

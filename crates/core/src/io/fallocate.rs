@@ -7,14 +7,20 @@ use holdfast_cache::{Account, PagesLock};
 use super::populate::PAGE;
 use super::{SIZE_MAX, writable};
 use crate::FileSystem;
+use crate::attributes::set::drop_privileges;
 use crate::core::Core;
+use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
+use crate::io::populate::{lock_with, map_missing};
 use crate::log_order;
+use crate::observer::notify_inode;
 use crate::open::OpenFile;
 use crate::quota::Check;
+use crate::shared::refresh_inode;
 use crate::store::{Change, Class, Intent, Operation};
 use crate::through::Changed;
 use crate::transaction::{Begun, Transaction};
+use crate::transaction::{begin_content, reserve, space_of};
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
 
@@ -82,11 +88,11 @@ impl FileSystem {
             true => inode.not_immutable(),
             false => inode.allow_change(),
         };
-        let begun = core.begin_content(|through| {
+        let begun = begin_content(core, |through| {
             may_change()?;
-            core.refresh(inode)?;
+            refresh_inode(core, inode)?;
             new_size(request, inode.size())?;
-            core.drop_privileges(who, node)?;
+            drop_privileges(core, who, node)?;
             let ino = inode.ino();
             let operation = Operation::Allocate {
                 ino,
@@ -99,132 +105,133 @@ impl FileSystem {
         match begun? {
             Begun::Done(performed) => performed.update(node, Changed::Content)?,
             Begun::Decide(transaction) => {
-                let mut pages = core.lock_with(inode, pages, |_| {
+                let mut pages = lock_with(core, inode, pages, |_| {
                     may_change()?;
-                    Ok(core.map_missing(inode))
+                    Ok(map_missing(inode))
                 })?;
-                core.drop_privileges(who, node)?;
-                core.has_room_for(request, &pages)?;
-                for part in core.parts(request) {
-                    core.fallocate(who, transaction.part(), inode, &mut pages, part)?;
+                drop_privileges(core, who, node)?;
+                has_room_for(core, request, &pages)?;
+                for part in parts(core, request) {
+                    fallocate(core, who, transaction.part(), inode, &mut pages, part)?;
                 }
             }
         }
-        core.notify_event(inode, EventMask::MODIFY);
-        core.notify_inode(who, inode.ino(), true);
+        notify_event(core, inode, EventMask::MODIFY);
+        notify_inode(core, who, inode.ino(), true);
         Ok(())
     }
 }
 
-impl Core {
-    /// Performs a request, all or nothing.
-    fn fallocate(
-        &self,
-        who: &Caller,
-        mut transaction: Transaction<'_>,
-        inode: &Inode,
-        pages: &mut PagesLock<'_>,
-        request: Request,
-    ) -> Result<()> {
-        let size = inode.size();
-        let new_size = new_size(request, size)?;
-        let bytes = request.offset..request.end();
-        let intent = || self.intent_of(request, size, pages.pages());
-        transaction.reserve(inode, pages, bytes, intent)?;
-        let space = self.space_of(inode, Check::of(who));
-        if new_size < size {
-            pages.begin();
-        }
-        let change = perform(request, inode.ino(), pages, space.account())?;
-        let turn = log_order::take([inode]);
-        {
-            let mut meta = inode.write();
-            meta.size = new_size;
-            meta.modified(inode.time_of_change());
-            if request.takes_space() && request.end() > new_size {
-                // Space behind the end is rare. The mark makes a later load ask the store for it.
-                meta.extra_attrs();
-            }
-        }
-        let record = inode.record(&inode.meta());
-        pages.has_size(new_size);
-        space.submit(transaction.reservation());
-        transaction.commit(turn, &[change, Change::Attributes { inode: record }])
+/// Performs a request, all or nothing.
+fn fallocate(
+    core: &Core,
+    who: &Caller,
+    mut transaction: Transaction<'_>,
+    inode: &Inode,
+    pages: &mut PagesLock<'_>,
+    request: Request,
+) -> Result<()> {
+    let size = inode.size();
+    let new_size = new_size(request, size)?;
+    let bytes = request.offset..request.end();
+    let intent = || intent_of(core, request, size, pages.pages());
+    transaction.reserve(inode, pages, bytes, intent)?;
+    let space = space_of(core, inode, Check::of(who));
+    if new_size < size {
+        pages.begin();
     }
+    let change = perform(request, inode.ino(), pages, space.account())?;
+    let turn = log_order::take([inode]);
+    {
+        let mut meta = inode.write();
+        meta.size = new_size;
+        meta.modified(inode.time_of_change());
+        if request.takes_space() && request.end() > new_size {
+            // Space behind the end is rare. The mark makes a later load ask the store for it.
+            meta.extra_attrs();
+        }
+    }
+    let record = inode.record(&inode.meta());
+    pages.has_size(new_size);
+    space.submit(transaction.reservation());
+    transaction.commit(turn, &[change, Change::Attributes { inode: record }])
+}
 
-    /// Splits a request into steps: each extent that the store allocates is a record of its
-    /// journal.
-    fn parts(&self, request: Request) -> impl Iterator<Item = Request> {
-        let most = match request.takes_space() && !self.pinned {
-            true => PART,
-            false => u64::MAX,
-        };
-        let end = request.end();
-        let mut next = Some(request.offset).filter(|at| *at < end);
-        std::iter::from_fn(move || {
-            let offset = next?;
-            // Parts begin at multiples of `PART`.
-            let len = most.saturating_sub(offset % most).min(end - offset);
-            next = Some(offset + len).filter(|at| *at < end);
-            Some(Request {
-                offset,
-                len,
-                ..request
-            })
+/// Splits a request into steps: each extent that the store allocates is a record of its
+/// journal.
+fn parts(core: &Core, request: Request) -> impl Iterator<Item = Request> {
+    let most = match request.takes_space() && !core.pinned {
+        true => PART,
+        false => u64::MAX,
+    };
+    let end = request.end();
+    let mut next = Some(request.offset).filter(|at| *at < end);
+    std::iter::from_fn(move || {
+        let offset = next?;
+        // Parts begin at multiples of `PART`.
+        let len = most.saturating_sub(offset % most).min(end - offset);
+        next = Some(offset + len).filter(|at| *at < end);
+        Some(Request {
+            offset,
+            len,
+            ..request
         })
-    }
+    })
+}
 
-    /// Refuses a request of several parts without room, before the first of them.
-    fn has_room_for(&self, request: Request, held: &PagesLock<'_>) -> Result<()> {
-        if self.pinned || !request.takes_space() || request.len <= PART {
-            return Ok(());
-        }
-        if held.have_space(&request.pages()) {
-            return Ok(());
-        }
-        let pages = (request.len / PAGE).saturating_sub(held.pages());
-        self.reserve(&Intent {
+/// Refuses a request of several parts without room, before the first of them.
+fn has_room_for(core: &Core, request: Request, held: &PagesLock<'_>) -> Result<()> {
+    if core.pinned || !request.takes_space() || request.len <= PART {
+        return Ok(());
+    }
+    if held.have_space(&request.pages()) {
+        return Ok(());
+    }
+    let pages = (request.len / PAGE).saturating_sub(held.pages());
+    reserve(
+        core,
+        &Intent {
             pages,
             ..Intent::default()
-        })
-        .map(drop)
-    }
+        },
+    )
+    .map(drop)
+}
 
-    /// Upper bounds for a request, without space for pages that have none.
-    fn intent_of(&self, request: Request, size: u64, held: u64) -> Intent {
-        let pages = request.pages();
-        let pages = pages.end - pages.start;
-        let intent = Intent {
-            ranges: 1,
-            records: 1,
-            moved: u64::from(0 < size && size <= self.small),
-            ..Intent::default()
-        };
-        match request.what {
-            What::Allocate => Intent {
-                allocated: pages,
-                ..intent
+/// Upper bounds for a request, without space for pages that have none.
+fn intent_of(core: &Core, request: Request, size: u64, held: u64) -> Intent {
+    let pages = request.pages();
+    let pages = pages.end - pages.start;
+    let intent = Intent {
+        ranges: 1,
+        records: 1,
+        moved: u64::from(0 < size && size <= core.small),
+        ..Intent::default()
+    };
+    match request.what {
+        What::Allocate => Intent {
+            allocated: pages,
+            ..intent
+        },
+        What::Zero => Intent {
+            allocated: pages,
+            touched: pages.min(held),
+            ..intent
+        },
+        What::Insert => Intent {
+            touched: held,
+            ..intent
+        },
+        What::Collapse | What::Punch => Intent {
+            class: Class::GivingBack,
+            touched: if request.what == What::Collapse {
+                held
+            } else {
+                0
             },
-            What::Zero => Intent {
-                allocated: pages,
-                touched: pages.min(held),
-                ..intent
-            },
-            What::Insert => Intent {
-                touched: held,
-                ..intent
-            },
-            What::Collapse | What::Punch => Intent {
-                class: Class::GivingBack,
-                touched: if request.what == What::Collapse {
-                    held
-                } else {
-                    0
-                },
-                moved: 0,
-                ..intent
-            },
-        }
+            moved: 0,
+            ..intent
+        },
     }
 }
 

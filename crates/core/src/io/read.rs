@@ -6,9 +6,16 @@ use std::ops::Range;
 use super::check_range;
 use super::populate::{BYTES_MAX, Leading, PAGE, TRIES};
 use crate::FileSystem;
+use crate::attributes::atime::{has_settled_access_time, note_access};
 use crate::core::Core;
+use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _, WHOLE};
+use crate::io::map::ask_unlocked;
+use crate::io::populate::{lock_with, map_missing, missing_to_read};
 use crate::open::OpenFile;
+use crate::reclaim::content::{cached_pages, shrink_content_since};
+use crate::shared::no_size::read_without_size;
+use crate::shared::refresh_inode;
 use crate::types::{Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -20,7 +27,7 @@ impl FileSystem {
     /// `EUCLEAN` when the store cannot read it.
     #[inline]
     pub fn read(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.core.read(file, offset, buf)
+        read_file(&self.core, file, offset, buf)
     }
 
     /// Like [`read`](FileSystem::read), for a caller that caches the content itself, or reads it
@@ -29,10 +36,10 @@ impl FileSystem {
     /// # Errors
     /// Those of [`FileSystem::read`].
     pub fn read_once(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        if let Some(done) = self.core.read_without_size(file, offset, buf)? {
+        if let Some(done) = read_without_size(&self.core, file, offset, buf)? {
             return Ok(done);
         }
-        match self.core.read_from_store(file, offset, buf)? {
+        match read_from_store(&self.core, file, offset, buf)? {
             Some(done) => Ok(done),
             None => self.read(file, offset, buf),
         }
@@ -53,182 +60,185 @@ impl FileSystem {
             .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
         let core = &self.core;
         if let Some(first) = bufs.first_mut()
-            && let Some(done) = core.read_without_size(file, offset, first)?
+            && let Some(done) = read_without_size(core, file, offset, first)?
         {
             // Less than requested, and not at the end: its size does not say where that is.
             return Ok(done);
         }
-        let (inode, pages) = core.readable_at(file, offset, asked)?;
-        core.refresh(inode)?;
+        let (inode, pages) = readable_at(core, file, offset, asked)?;
+        refresh_inode(core, inode)?;
         let (size, whole) = (|| inode.size(), || inode.is_complete());
         let unlocked = pages.read_vectored_under(&epoch::pin(), offset, bufs, size, whole);
         let done = match unlocked {
             Ok(done) => {
-                core.use_pages(pages, offset, done);
+                use_pages(core, pages, offset, done);
                 done
             }
             Err(Contended) => {
                 let mut bufs: Vec<_> = bufs.iter_mut().map(|buf| &mut **buf).collect();
-                core.read_locked(inode, pages, offset, asked, &mut bufs)?
+                read_locked(core, inode, pages, offset, asked, &mut bufs)?
             }
         };
-        core.has_read(file, inode);
+        has_read(core, file, inode);
         Ok(done)
     }
 }
 
-impl Core {
-    /// Reads, first without the lock.
-    pub(crate) fn read(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        if let Some(done) = self.read_without_size(file, offset, buf)? {
-            return Ok(done);
+/// Reads, first without the lock.
+pub(crate) fn read_file(
+    core: &Core,
+    file: &OpenFile,
+    offset: u64,
+    buf: &mut [u8],
+) -> Result<usize> {
+    if let Some(done) = read_without_size(core, file, offset, buf)? {
+        return Ok(done);
+    }
+    refresh_inode(core, file.node().inode())?;
+    let (inode, pages) = readable_at(core, file, offset, buf.len())?;
+    if pages.read_inside(offset, buf) {
+        has_read(core, file, inode);
+        return Ok(buf.len());
+    }
+    let whole = || inode.is_complete();
+    let done = match pages.read_with(offset, buf, || inode.size(), whole) {
+        Ok(done) => {
+            use_pages(core, pages, offset, done);
+            done
         }
-        self.refresh(file.node().inode())?;
-        let (inode, pages) = self.readable_at(file, offset, buf.len())?;
-        if pages.read_inside(offset, buf) {
-            self.has_read(file, inode);
-            return Ok(buf.len());
+        Err(Contended) => read_locked(core, inode, pages, offset, buf.len(), &mut [buf])?,
+    };
+    has_read(core, file, inode);
+    Ok(done)
+}
+
+/// Marks the pages of this range as referenced.
+fn use_pages(core: &Core, pages: &Pages, offset: u64, len: usize) {
+    let epochs = &core.reclaim.epochs;
+    if pages.touch(offset..offset + len as u64, epochs.epoch()) {
+        epochs.look_at_the_clock();
+    }
+}
+
+/// The checked inode and content of a read.
+#[inline]
+fn readable_at<'f>(
+    core: &Core,
+    file: &'f OpenFile,
+    offset: u64,
+    len: usize,
+) -> Result<(&'f Inode, &'f Pages)> {
+    core.alive()?;
+    if !file.flags().readable() {
+        return Err(Errno::EBADF);
+    }
+    check_range(offset, len)?;
+    let inode = file.node().inode();
+    let pages = inode.regular()?;
+    Ok((inode, pages))
+}
+
+/// Reads a small file without pages in memory, uncached. `None`: the file is not like that.
+///
+/// A large file is loaded with read-ahead, so that few requests to the store read it.
+fn read_from_store(
+    core: &Core,
+    file: &OpenFile,
+    offset: u64,
+    buf: &mut [u8],
+) -> Result<Option<usize>> {
+    let (inode, pages) = readable_at(core, file, offset, buf.len())?;
+    refresh_inode(core, inode)?;
+    let wanted = || !inode.is_mapped() && inode.size() <= WHOLE;
+    if !wanted() {
+        return Ok(None);
+    }
+    let read = || {
+        let len = inode.size().saturating_sub(offset).min(buf.len() as u64) as usize;
+        if len > 0 {
+            core.store.read_data(inode.ino(), offset, &mut buf[..len])?;
         }
-        let whole = || inode.is_complete();
-        let done = match pages.read_with(offset, buf, || inode.size(), whole) {
-            Ok(done) => {
-                self.use_pages(pages, offset, done);
-                done
-            }
-            Err(Contended) => self.read_locked(inode, pages, offset, buf.len(), &mut [buf])?,
-        };
-        self.has_read(file, inode);
-        Ok(done)
-    }
+        Ok(len)
+    };
+    let Some((lock, read)) = ask_unlocked(core, inode, pages, wanted, read) else {
+        return Ok(None);
+    };
+    drop(lock);
+    let len = read?;
+    has_read(core, file, inode);
+    Ok(Some(len))
+}
 
-    /// Marks the pages of this range as referenced.
-    fn use_pages(&self, pages: &Pages, offset: u64, len: usize) {
-        let epochs = &self.reclaim.epochs;
-        if pages.touch(offset..offset + len as u64, epochs.epoch()) {
-            epochs.look_at_the_clock();
+/// Reads into several buffers in turn, `asked` bytes in all, from one state of the file. Absent
+/// pages are loaded, or read uncached if there are many.
+#[cold]
+fn read_locked(
+    core: &Core,
+    inode: &Inode,
+    body: &Pages,
+    offset: u64,
+    asked: usize,
+    bufs: &mut [&mut [u8]],
+) -> Result<usize> {
+    let held = cached_pages(core);
+    let comes = asked as u64 <= BYTES_MAX.max(core.reclaim.limit() / 8);
+    let mut tries = 0;
+    let done = loop {
+        let mut pages = lock_with(core, inode, body, |pages| {
+            let bytes = offset..offset + asked as u64;
+            Ok(match comes {
+                true => missing_to_read(inode, pages, bytes),
+                false => map_missing(inode),
+            })
+        })?;
+        let (done, gaps) = read_present(&pages, inode.size(), offset, bufs);
+        if gaps.is_empty() {
+            break done;
         }
-    }
-
-    /// The checked inode and content of a read.
-    #[inline]
-    fn readable_at<'f>(
-        &self,
-        file: &'f OpenFile,
-        offset: u64,
-        len: usize,
-    ) -> Result<(&'f Inode, &'f Pages)> {
-        self.alive()?;
-        if !file.flags().readable() {
-            return Err(Errno::EBADF);
+        if tries == TRIES {
+            // Others change the file all the time.
+            read_gaps(core, inode, &gaps, bufs)?;
+            break done;
         }
-        check_range(offset, len)?;
-        let inode = file.node().inode();
-        let pages = inode.regular()?;
-        Ok((inode, pages))
-    }
-
-    /// Reads a small file without pages in memory, uncached. `None`: the file is not like that.
-    ///
-    /// A large file is loaded with read-ahead, so that few requests to the store read it.
-    fn read_from_store(
-        &self,
-        file: &OpenFile,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> Result<Option<usize>> {
-        let (inode, pages) = self.readable_at(file, offset, buf.len())?;
-        self.refresh(inode)?;
-        let wanted = || !inode.is_mapped() && inode.size() <= WHOLE;
-        if !wanted() {
-            return Ok(None);
+        tries += 1;
+        let flight = Leading(pages.watch(gaps.iter().map(Gap::pages)));
+        drop(pages);
+        let filled = read_gaps(core, inode, &gaps, bufs);
+        body.lock().land(&flight.0);
+        if !flight.0.is_cut() {
+            filled?;
+            break done;
         }
-        let read = || {
-            let len = inode.size().saturating_sub(offset).min(buf.len() as u64) as usize;
-            if len > 0 {
-                self.store.read_data(inode.ino(), offset, &mut buf[..len])?;
-            }
-            Ok(len)
-        };
-        let Some((lock, read)) = self.ask(inode, pages, wanted, read) else {
-            return Ok(None);
-        };
-        drop(lock);
-        let len = read?;
-        self.has_read(file, inode);
-        Ok(Some(len))
-    }
+        core.alive()?;
+    };
+    use_pages(core, body, offset, done);
+    shrink_content_since(core, held);
+    Ok(done)
+}
 
-    /// Reads into several buffers in turn, `asked` bytes in all, from one state of the file. Absent
-    /// pages are loaded, or read uncached if there are many.
-    #[cold]
-    fn read_locked(
-        &self,
-        inode: &Inode,
-        body: &Pages,
-        offset: u64,
-        asked: usize,
-        bufs: &mut [&mut [u8]],
-    ) -> Result<usize> {
-        let held = self.cached();
-        let comes = asked as u64 <= BYTES_MAX.max(self.reclaim.limit() / 8);
-        let mut tries = 0;
-        let done = loop {
-            let mut pages = self.lock_with(inode, body, |pages| {
-                let bytes = offset..offset + asked as u64;
-                Ok(match comes {
-                    true => self.missing_to_read(inode, pages, bytes),
-                    false => self.map_missing(inode),
-                })
-            })?;
-            let (done, gaps) = read_present(&pages, inode.size(), offset, bufs);
-            if gaps.is_empty() {
-                break done;
-            }
-            if tries == TRIES {
-                // Others change the file all the time.
-                self.read_gaps(inode, &gaps, bufs)?;
-                break done;
-            }
-            tries += 1;
-            let flight = Leading(pages.watch(gaps.iter().map(Gap::pages)));
-            drop(pages);
-            let filled = self.read_gaps(inode, &gaps, bufs);
-            body.lock().land(&flight.0);
-            if !flight.0.is_cut() {
-                filled?;
-                break done;
-            }
-            self.alive()?;
-        };
-        self.use_pages(body, offset, done);
-        self.shrink_content_since(held);
-        Ok(done)
-    }
+/// Reads the absent parts.
+fn read_gaps(core: &Core, inode: &Inode, gaps: &[Gap], bufs: &mut [&mut [u8]]) -> Result<()> {
+    gaps.iter().try_for_each(|gap| {
+        let buf = &mut bufs[gap.buf][gap.within.clone()];
+        core.store.read_data(inode.ino(), gap.offset, buf)
+    })
+}
 
-    /// Reads the absent parts.
-    fn read_gaps(&self, inode: &Inode, gaps: &[Gap], bufs: &mut [&mut [u8]]) -> Result<()> {
-        gaps.iter().try_for_each(|gap| {
-            let buf = &mut bufs[gap.buf][gap.within.clone()];
-            self.store.read_data(inode.ino(), gap.offset, buf)
-        })
+/// Notifies watches of a read and updates the access time. Only this check is inlined: usually
+/// neither is needed.
+#[inline(always)]
+fn has_read(core: &Core, file: &OpenFile, inode: &Inode) {
+    if core.watches.is_used() || !has_settled_access_time(core, inode) {
+        tell_of_read(core, file, inode);
     }
+}
 
-    /// Notifies watches of a read and updates the access time. Only this check is inlined: usually
-    /// neither is needed.
-    #[inline(always)]
-    fn has_read(&self, file: &OpenFile, inode: &Inode) {
-        if self.watches.is_used() || !self.has_settled_access_time(inode) {
-            self.tell_of_read(file, inode);
-        }
+#[inline(never)]
+fn tell_of_read(core: &Core, file: &OpenFile, inode: &Inode) {
+    if !file.flags().contains(OpenFlags::NOATIME) {
+        note_access(core, inode);
     }
-
-    #[inline(never)]
-    fn tell_of_read(&self, file: &OpenFile, inode: &Inode) {
-        if !file.flags().contains(OpenFlags::NOATIME) {
-            self.accessed(inode);
-        }
-        self.notify_event(inode, EventMask::ACCESS);
-    }
+    notify_event(core, inode, EventMask::ACCESS);
 }
 
 /// A part of a buffer for bytes that are not in memory.
@@ -289,6 +299,7 @@ fn read_present(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::populate::loaded_account;
     use crate::MemoryLimits;
     use crate::clock;
     use crate::options::{AtimePolicy, Options};
@@ -323,7 +334,7 @@ mod tests {
         };
         let mut pages = file.node().inode().regular().unwrap().lock();
         // It changes nothing, but is a change that readers must not see half done.
-        pages.punch(1 << 30, PAGE as u64, core.loaded());
+        pages.punch(1 << 30, PAGE as u64, loaded_account(core));
         thread::scope(|scope| {
             let reader = scope.spawn(read);
             thread::sleep(Duration::from_millis(10));

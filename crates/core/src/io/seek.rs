@@ -1,7 +1,9 @@
 use holdfast_cache::Contended;
 
 use crate::FileSystem;
+use crate::io::populate::lock_mapped;
 use crate::open::OpenFile;
+use crate::shared::refresh_inode;
 use crate::types::{Errno, OpenFlags, Result, Whence};
 
 impl FileSystem {
@@ -17,7 +19,7 @@ impl FileSystem {
         self.core.alive()?;
         let inode = file.node().inode();
         let pages = inode.regular().map_err(|_| Errno::EINVAL)?;
-        self.core.refresh(inode)?;
+        refresh_inode(&self.core, inode)?;
         let (size, whole) = (|| inode.size(), || inode.is_complete());
         let found = match whence {
             Whence::Data => pages.seek_data(offset, size, whole),
@@ -26,7 +28,7 @@ impl FileSystem {
         let found = match found {
             Ok(found) => found,
             Err(Contended) => {
-                let pages = self.core.lock_mapped(inode, pages)?;
+                let pages = lock_mapped(&self.core, inode, pages)?;
                 match whence {
                     Whence::Data => pages.seek_data(offset, inode.size()),
                     Whence::Hole => pages.seek_hole(offset, inode.size()),

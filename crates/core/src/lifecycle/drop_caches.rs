@@ -2,6 +2,8 @@
 
 use crate::FileSystem;
 use crate::inodes::Dropped;
+use crate::inodes::evict::{drop_inodes, write_times};
+use crate::inodes::shards::drop_in_shards;
 use crate::types::Result;
 
 impl FileSystem {
@@ -16,8 +18,8 @@ impl FileSystem {
         if core.pinned {
             return Ok(Dropped::default());
         }
-        core.write_times()?;
-        let dropped = core.drop_in_shards(|range| core.drop_range(range));
+        write_times(core)?;
+        let dropped = drop_in_shards(core, |range| drop_inodes(core, range));
         core.index.trim();
         holdfast_sync::epoch::flush();
         Ok(dropped)

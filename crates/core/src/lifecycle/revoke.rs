@@ -4,6 +4,10 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::FileSystem;
 use crate::core::Core;
+use crate::inodes::evict::{evict_unused, forget_names, release_names};
+use crate::inodes::shards::{drop_in_shards, in_shards};
+use crate::inodes::walk::scan_inodes;
+use crate::lifecycle::sync::make_durable;
 use crate::node::Node;
 use crate::types::{Errno, Result};
 
@@ -24,7 +28,7 @@ impl FileSystem {
         if core.policy.revoked() {
             return Ok(());
         }
-        let synced = core.make_durable();
+        let synced = make_durable(core);
         core.policy.revoke();
         // Watches on inodes go first: then no eviction has to search for one.
         core.watches.release_all();
@@ -33,8 +37,8 @@ impl FileSystem {
         // A scan without references: an inode that is marked here must not be referenced by this
         // walk. An inode that an operation creates concurrently is marked by that operation, which
         // sees that the file system is revoked.
-        core.in_shards(|range| {
-            core.scan_inodes(range, &mut |inode| {
+        in_shards(core, |range| {
+            scan_inodes(core, range, &mut |inode| {
                 if let Some(locks) = inode.locks() {
                     locks.end(&core.lock_graph);
                 }
@@ -42,18 +46,18 @@ impl FileSystem {
                 drop(inode.mark_freeing());
             });
         });
-        core.drop_in_shards(|range| core.evict_unused(range));
+        drop_in_shards(core, |range| evict_unused(core, range));
         if let Some(root) = core.root.get() {
             // It stays as long as the file system, but its names are not used any more.
             if core.pinned {
-                core.release_names(root.inode());
+                release_names(core, root.inode());
             }
-            core.forget_names(root.inode());
+            forget_names(core, root.inode());
         }
         core.index.trim();
         holdfast_sync::epoch::flush();
         // Operations that ended between the first commit and the mark returned success.
-        let rest = core.make_durable();
+        let rest = make_durable(core);
         synced.and(rest)
     }
 
@@ -64,24 +68,22 @@ impl FileSystem {
     }
 }
 
-impl Core {
-    /// Marks an inode as freeing if the file system was revoked. It is called after an inode was
-    /// added to the index, or unmarked. Either the walk of [`FileSystem::revoke`] comes after that,
-    /// or its mark is seen here.
-    pub(crate) fn mark_freeing_if_revoked(&self, node: &Node) {
-        if cfg!(not(target_arch = "x86_64")) {
-            fence(Ordering::SeqCst);
-        }
-        if self.policy.revoked() {
-            // The reference of `node` prevents the eviction.
-            drop(node.inode().mark_freeing());
-        }
+/// Marks an inode as freeing if the file system was revoked. It is called after an inode was
+/// added to the index, or unmarked. Either the walk of [`FileSystem::revoke`] comes after that,
+/// or its mark is seen here.
+pub(crate) fn mark_freeing_if_revoked(core: &Core, node: &Node) {
+    if cfg!(not(target_arch = "x86_64")) {
+        fence(Ordering::SeqCst);
     }
+    if core.policy.revoked() {
+        // The reference of `node` prevents the eviction.
+        drop(node.inode().mark_freeing());
+    }
+}
 
-    /// The error for a name that was not found: a revoked file system has no names, so it is not
-    /// `ENOENT`.
-    #[inline]
-    pub(crate) fn no_entry(&self) -> Errno {
-        self.alive().err().unwrap_or(Errno::ENOENT)
-    }
+/// The error for a name that was not found: a revoked file system has no names, so it is not
+/// `ENOENT`.
+#[inline]
+pub(crate) fn no_entry(core: &Core) -> Errno {
+    core.alive().err().unwrap_or(Errno::ENOENT)
 }

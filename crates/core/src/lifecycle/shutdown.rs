@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::Object;
+use crate::inodes::evict::free_unreachable;
 
 /// A file system without handles, of which the inodes are being freed.
 ///
@@ -43,13 +44,13 @@ impl FileSystem {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        self.free_unreachable();
+        free_unreachable(self);
     }
 }
 
 impl Rest {
     fn of(mut core: Core) -> Self {
-        core.free_unreachable();
+        free_unreachable(&core);
         Self {
             inodes: core.index.take_remains(),
             _core: core,

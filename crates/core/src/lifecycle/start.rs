@@ -5,13 +5,18 @@ use holdfast_sync::Prepared;
 use std::sync::Arc;
 
 use crate::FileSystem;
+use crate::by_number::find_node;
 use crate::core::Core;
 use crate::inode::{Content, ContentState, Extension, Inode, Meta, Numbered as _, Object};
 use crate::log_order;
+use crate::namespace::publish::publish_inode;
 use crate::node::Node;
 use crate::options::Options;
 use crate::quota::Check;
+use crate::reclaim::join_memory;
+use crate::shared::notified::hear_of_changes;
 use crate::store::{Change, Intent, MemoryLimits, MemoryStore, Store};
+use crate::transaction::decide;
 use crate::types::{Errno, FileType, Ino, Result};
 use crate::{clock, inode};
 
@@ -38,21 +43,21 @@ impl FileSystem {
         let core = Arc::new(Core::new(store, &options, memory)?);
         if core.coherence.as_ref().is_some_and(|it| it.is_dated()) {
             core.policy.dated();
-            core.hear_of_changes();
+            hear_of_changes(&core);
         }
         if !core.pinned {
             core.store.join(&core.reclaim.memory);
-            core.join_memory();
+            join_memory(&core);
         }
         let route = core.registration.publish(Arc::downgrade(&core));
         let fs = Self {
             core,
             route: Arc::new(route),
         };
-        let root = match fs.core.node(Ino::ROOT) {
+        let root = match find_node(&fs.core, Ino::ROOT) {
             Ok(root) if root.kind() == FileType::Directory => root,
             Ok(_) => return Err(Errno::EUCLEAN),
-            Err(Errno::ESTALE) => fs.core.make_root(&options)?,
+            Err(Errno::ESTALE) => make_root(&fs.core, &options)?,
             Err(error) => return Err(error),
         };
         // There is none yet.
@@ -76,32 +81,39 @@ impl FileSystem {
     }
 }
 
-impl Core {
-    fn make_root(&self, options: &Options) -> Result<Node> {
-        let mut transaction = self.decide(&Intent {
+fn make_root(core: &Core, options: &Options) -> Result<Node> {
+    let mut transaction = decide(
+        core,
+        &Intent {
             inodes: 1,
             ..Intent::default()
-        })?;
-        let mut meta = Meta::new(
-            options.root_perm & 0o7777,
-            options.root_uid.unwrap_or(0),
-            options.root_gid.unwrap_or(0),
-            clock::now(),
-        );
-        meta.nlink = 2;
-        meta.size = inode::directory_size(0);
-        let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
-        let extension = Extension::of(content, None);
-        let fs = self.registration.number();
-        let root = Object::new(fs, FileType::Directory, &meta, extension, ContentState::All);
-        let root = Prepared::new(root);
-        let root = self.publish(Ino::ROOT, root, Check::Nothing, transaction.reservation())?;
-        let record = root.inode().record(&root.inode().meta());
-        let create = Change::Create {
-            inode: record,
-            target: None,
-        };
-        transaction.commit(log_order::take::<Inode, 0>([]), &[create])?;
-        Ok(root)
-    }
+        },
+    )?;
+    let mut meta = Meta::new(
+        options.root_perm & 0o7777,
+        options.root_uid.unwrap_or(0),
+        options.root_gid.unwrap_or(0),
+        clock::now(),
+    );
+    meta.nlink = 2;
+    meta.size = inode::directory_size(0);
+    let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
+    let extension = Extension::of(content, None);
+    let fs = core.registration.number();
+    let root = Object::new(fs, FileType::Directory, &meta, extension, ContentState::All);
+    let root = Prepared::new(root);
+    let root = publish_inode(
+        core,
+        Ino::ROOT,
+        root,
+        Check::Nothing,
+        transaction.reservation(),
+    )?;
+    let record = root.inode().record(&root.inode().meta());
+    let create = Change::Create {
+        inode: record,
+        target: None,
+    };
+    transaction.commit(log_order::take::<Inode, 0>([]), &[create])?;
+    Ok(root)
 }

@@ -2,6 +2,7 @@
 
 use crate::FileSystem;
 use crate::core::Core;
+use crate::inodes::evict::write_times;
 use crate::types::Result;
 
 impl FileSystem {
@@ -11,7 +12,7 @@ impl FileSystem {
     /// `EIO` when it could not.
     pub fn sync(&self) -> Result<()> {
         self.core.alive()?;
-        self.core.write_times()?;
+        write_times(&self.core)?;
         self.core.store.commit(None)
     }
 
@@ -22,20 +23,18 @@ impl FileSystem {
     /// # Errors
     /// `EIO` when it could not be made durable; the watchers are notified all the same.
     pub fn close(&self) -> Result<()> {
-        let synced = self.core.make_durable();
+        let synced = make_durable(&self.core);
         self.core.watches.release_all();
         synced
     }
 }
 
-impl Core {
-    /// Hands over deferred changes, and makes everything durable. A store that is written through
-    /// has all of them already, and may not answer any more.
-    pub(crate) fn make_durable(&self) -> Result<()> {
-        if self.through.is_some() {
-            return Ok(());
-        }
-        self.write_times()?;
-        self.store.commit(None)
+/// Hands over deferred changes, and makes everything durable. A store that is written through
+/// has all of them already, and may not answer any more.
+pub(crate) fn make_durable(core: &Core) -> Result<()> {
+    if core.through.is_some() {
+        return Ok(());
     }
+    write_times(core)?;
+    core.store.commit(None)
 }

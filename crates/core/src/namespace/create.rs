@@ -2,12 +2,26 @@
 
 use super::{NewInode, dangling};
 use crate::FileSystem;
+use crate::by_number::find_node;
 use crate::core::Core;
+use crate::events::notify_name;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::log_order;
+use crate::namespace::load::count_name;
+use crate::namespace::lookup::{find_child, search};
+use crate::namespace::new_inode::{
+    allocate_inode, assign_number, commit_new_inode, intent_to_make,
+};
+use crate::namespace::publish::{publish_inode, unpublish_inode};
+use crate::namespace::{is_full_of_directories, lock_name};
 use crate::node::Node;
+use crate::observer::notify_entry;
+use crate::permission::may_create;
 use crate::quota::Check;
+use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
+use crate::shared::by_name::ask_by_name;
 use crate::transaction::{Begun, Transaction};
+use crate::transaction::{begin, refused, refused_new, release_kept};
 use crate::types::{
     Caller, Caps, Errno, FileType, NAME_MAX, OpenFlags, PATH_MAX, Result, S_ISVTX, check_new_name,
     is_special,
@@ -74,12 +88,19 @@ impl FileSystem {
             return Err(Errno::EEXIST);
         }
         let (core, dir) = (&self.core, dir.inode());
-        let added = core.added_so_far();
-        let body = core.search(who, dir)?;
+        let added = added_so_far(core);
+        let body = search(core, who, dir)?;
         check_new_name(name)?;
-        let (node, _) = core.make(who, (dir, body), name, new_inode, OpenFlags::EXCLUSIVE)?;
-        core.notify_entry(who, dir.ino(), name);
-        core.shrink_inodes_since(added);
+        let (node, _) = create_entry(
+            core,
+            who,
+            (dir, body),
+            name,
+            new_inode,
+            OpenFlags::EXCLUSIVE,
+        )?;
+        notify_entry(core, who, dir.ino(), name);
+        shrink_inodes_since(core, added);
         Ok(node)
     }
 }
@@ -101,154 +122,153 @@ pub(crate) fn check_target(target: &[u8]) -> Result<()> {
     Ok(())
 }
 
-impl Core {
-    /// Creates an inode with a name. If the name exists and `flags` have no EXCLUSIVE, returns its
-    /// inode; the flag tells whether it was created. A store that is written through opens it as
-    /// well if `flags` say so.
-    pub(crate) fn make(
-        &self,
-        who: &Caller,
-        (dir, body): (&Inode, &DirectoryBody),
-        name: &[u8],
-        new_inode: NewInode<'_>,
-        flags: OpenFlags,
-    ) -> Result<(Node, bool)> {
-        hop!();
-        let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
-        let intent = || self.intent_to_make(dir, Some(name), &new_inode);
-        for _ in 0..ROUNDS {
-            let begun = self.begin(intent, |through| {
-                self.may_make(who, dir, new_inode)?;
-                through.make(who, dir, Some(name), new_inode, flags.writable())
-            });
-            let error = match begun {
-                Ok(Begun::Done(performed)) => {
-                    let node = performed.take_in_made((dir, body), name, flags.writable())?;
-                    let is_dir = new_inode.kind.is_dir();
-                    self.notify_name(dir.ino(), EventMask::CREATE, name, is_dir, 0);
-                    return Ok((node, true));
-                }
-                Ok(Begun::Decide(transaction)) => {
-                    return self.make_in_memory(
-                        who,
-                        transaction,
-                        (dir, body),
-                        name,
-                        new_inode,
-                        exclusive,
-                    );
-                }
-                Err(error) => self.not_made(who, (dir, body), name, new_inode, error),
-            };
-            if error != Errno::EEXIST || exclusive {
-                return Err(error);
-            }
-            if let Some(found) = self.ask_child(dir, body, name)? {
-                return Ok((found, false));
-            }
-        }
-        Err(Errno::EEXIST)
-    }
-
-    /// Creates the inode and its name in memory, and commits that.
-    fn make_in_memory(
-        &self,
-        who: &Caller,
-        mut transaction: Transaction<'_>,
-        (dir, body): (&Inode, &DirectoryBody),
-        name: &[u8],
-        new_inode: NewInode<'_>,
-        exclusive: bool,
-    ) -> Result<(Node, bool)> {
-        hop!();
-        let mut names = self.lock_name(dir, body, name)?;
-        match names.get(name) {
-            Some(_) if exclusive => return Err(Errno::EEXIST),
-            // Referenced under the lock, or it could be removed again.
-            Some(entry) => return Ok((self.node(entry.ino).map_err(dangling)?, false)),
-            None => self.may_make(who, dir, new_inode)?,
-        }
-        let now = dir.time_of_change();
-        let cookie = names.next_cookie();
-        let inode = self.allocate_inode(who, dir, now, cookie, new_inode)?;
-        debug_assert!(name.len() <= NAME_MAX);
-        let is_dir = new_inode.kind.is_dir();
-        let ino = self.number(&mut names, new_inode.kind);
-        // The inode precedes its name: a lookup that finds the name finds the inode.
-        let node = self.publish(ino, inode, Check::of(who), transaction.reservation())?;
-        let order = log_order::take([dir]);
-        names.changed(dir, 1, i32::from(is_dir), now);
-        // The store precedes the name, so that the inode cannot be changed before the store has it.
-        let named = Some((name, cookie, order));
-        let committed = self.commit_new_inode(transaction, dir, &node, new_inode.target, named);
-        let named = committed.and_then(|()| {
-            let inserted = names.insert(name, cookie, ino, new_inode.kind);
-            inserted.inspect_err(|_| self.release_kept(name.len()))
+/// Creates an inode with a name. If the name exists and `flags` have no EXCLUSIVE, returns its
+/// inode; the flag tells whether it was created. A store that is written through opens it as
+/// well if `flags` say so.
+pub(crate) fn create_entry(
+    core: &Core,
+    who: &Caller,
+    (dir, body): (&Inode, &DirectoryBody),
+    name: &[u8],
+    new_inode: NewInode<'_>,
+    flags: OpenFlags,
+) -> Result<(Node, bool)> {
+    hop!();
+    let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
+    let intent = || intent_to_make(dir, Some(name), &new_inode);
+    for _ in 0..ROUNDS {
+        let begun = begin(core, intent, |through| {
+            may_make(core, who, dir, new_inode)?;
+            through.make(who, dir, Some(name), new_inode, flags.writable())
         });
-        if let Err(error) = named {
-            names.changed(dir, 0, -i32::from(is_dir), now);
-            self.unpublish(node);
+        let error = match begun {
+            Ok(Begun::Done(performed)) => {
+                let node = performed.take_in_made((dir, body), name, flags.writable())?;
+                let is_dir = new_inode.kind.is_dir();
+                notify_name(core, dir.ino(), EventMask::CREATE, name, is_dir, 0);
+                return Ok((node, true));
+            }
+            Ok(Begun::Decide(transaction)) => {
+                return make_in_memory(
+                    core,
+                    who,
+                    transaction,
+                    (dir, body),
+                    name,
+                    new_inode,
+                    exclusive,
+                );
+            }
+            Err(error) => not_made(core, who, (dir, body), name, new_inode, error),
+        };
+        if error != Errno::EEXIST || exclusive {
             return Err(error);
         }
-        self.count_name(&names, name);
-        self.notify_name(dir.ino(), EventMask::CREATE, name, is_dir, 0);
-        Ok((node, true))
+        if let Some(found) = ask_child(core, dir, body, name)? {
+            return Ok((found, false));
+        }
     }
+    Err(Errno::EEXIST)
+}
 
-    /// Why nothing was created: the caller's permission and an existing name precede the store's
-    /// lack of space.
-    fn not_made(
-        &self,
-        who: &Caller,
-        (dir, body): (&Inode, &DirectoryBody),
-        name: &[u8],
-        new_inode: NewInode<'_>,
-        error: Errno,
-    ) -> Errno {
-        let denied = self.may_make(who, dir, new_inode).err();
-        match denied.or((error == Errno::ENOSPC).then_some(error)) {
-            Some(error) => self.refused_new((dir, body), name, error),
-            None => {
-                self.refused(dir, body, name, error);
-                error
-            }
-        }
+/// Creates the inode and its name in memory, and commits that.
+fn make_in_memory(
+    core: &Core,
+    who: &Caller,
+    mut transaction: Transaction<'_>,
+    (dir, body): (&Inode, &DirectoryBody),
+    name: &[u8],
+    new_inode: NewInode<'_>,
+    exclusive: bool,
+) -> Result<(Node, bool)> {
+    hop!();
+    let mut names = lock_name(core, dir, body, name)?;
+    match names.get(name) {
+        Some(_) if exclusive => return Err(Errno::EEXIST),
+        // Referenced under the lock, or it could be removed again.
+        Some(entry) => return Ok((find_node(core, entry.ino).map_err(dangling)?, false)),
+        None => may_make(core, who, dir, new_inode)?,
     }
+    let now = dir.time_of_change();
+    let cookie = names.next_cookie();
+    let inode = allocate_inode(core, who, dir, now, cookie, new_inode)?;
+    debug_assert!(name.len() <= NAME_MAX);
+    let is_dir = new_inode.kind.is_dir();
+    let ino = assign_number(core, &mut names, new_inode.kind);
+    // The inode precedes its name: a lookup that finds the name finds the inode.
+    let node = publish_inode(core, ino, inode, Check::of(who), transaction.reservation())?;
+    let order = log_order::take([dir]);
+    names.changed(dir, 1, i32::from(is_dir), now);
+    // The store precedes the name, so that the inode cannot be changed before the store has it.
+    let named = Some((name, cookie, order));
+    let committed = commit_new_inode(transaction, dir, &node, new_inode.target, named);
+    let named = committed.and_then(|()| {
+        let inserted = names.insert(name, cookie, ino, new_inode.kind);
+        inserted.inspect_err(|_| release_kept(core, name.len()))
+    });
+    if let Err(error) = named {
+        names.changed(dir, 0, -i32::from(is_dir), now);
+        unpublish_inode(core, node);
+        return Err(error);
+    }
+    count_name(core, &names, name);
+    notify_name(core, dir.ino(), EventMask::CREATE, name, is_dir, 0);
+    Ok((node, true))
+}
 
-    /// The inode of a name, which a store that others change is asked for. `None`: there is none.
-    fn ask_child(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Node>> {
-        if let Some(shared) = self.shared() {
-            return self.ask_by_name(shared, dir, name);
-        }
-        match self.child(dir, body, name) {
-            Err(Errno::ENOENT) => Ok(None),
-            found => found.map(Some),
+/// Why nothing was created: the caller's permission and an existing name precede the store's
+/// lack of space.
+fn not_made(
+    core: &Core,
+    who: &Caller,
+    (dir, body): (&Inode, &DirectoryBody),
+    name: &[u8],
+    new_inode: NewInode<'_>,
+    error: Errno,
+) -> Errno {
+    let denied = may_make(core, who, dir, new_inode).err();
+    match denied.or((error == Errno::ENOSPC).then_some(error)) {
+        Some(error) => refused_new(core, (dir, body), name, error),
+        None => {
+            refused(core, dir, body, name, error);
+            error
         }
     }
+}
 
-    /// Checks that the caller may create this in a directory. The caller holds the lock of the
-    /// names.
-    #[inline]
-    pub(crate) fn may_make(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        new_inode: NewInode<'_>,
-    ) -> Result<()> {
-        hop!();
-        self.may_create(who, dir)?;
-        // A whiteout (0:0) is not a real device.
-        if new_inode.kind.is_device()
-            && !(new_inode.kind == FileType::CharDevice && new_inode.rdev == 0)
-            && !who.has(Caps::MKNOD)
-        {
-            return Err(Errno::EPERM);
-        }
-        if new_inode.kind.is_dir() && self.is_full_of_directories(dir) {
-            return Err(Errno::EMLINK);
-        }
-        Ok(())
+/// The inode of a name, which a store that others change is asked for. `None`: there is none.
+fn ask_child(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Node>> {
+    if let Some(shared) = core.shared() {
+        return ask_by_name(core, shared, dir, name);
     }
+    match find_child(core, dir, body, name) {
+        Err(Errno::ENOENT) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// Checks that the caller may create this in a directory. The caller holds the lock of the
+/// names.
+#[inline]
+pub(crate) fn may_make(
+    core: &Core,
+    who: &Caller,
+    dir: &Inode,
+    new_inode: NewInode<'_>,
+) -> Result<()> {
+    hop!();
+    may_create(core, who, dir)?;
+    // A whiteout (0:0) is not a real device.
+    if new_inode.kind.is_device()
+        && !(new_inode.kind == FileType::CharDevice && new_inode.rdev == 0)
+        && !who.has(Caps::MKNOD)
+    {
+        return Err(Errno::EPERM);
+    }
+    if new_inode.kind.is_dir() && is_full_of_directories(core, dir) {
+        return Err(Errno::EMLINK);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -16,8 +16,11 @@
 use crate::core::Core;
 use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Residency};
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
+use crate::inodes::walk::walk_inodes_if;
 use crate::inodes::{InodeWalk, Take, Visit};
+use crate::namespace::window::load_record;
 use crate::reclaim::NAME_BYTES;
+use crate::shared::names::names_as_they_are;
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, Result};
 
@@ -32,349 +35,350 @@ const KNOWN_PART: u64 = 32;
 /// A directory is loaded as a whole when 1/`ASKED_PART` of its names was read.
 const ASKED_PART: u64 = 16;
 
-impl Core {
-    /// The greatest number of names of a whole directory.
-    fn whole_max(&self) -> u64 {
-        match u64::from(self.policy.whole_directory()) {
-            0 => 0,
-            least => least.max(self.reclaim.limit() / (WHOLE_PART * NAME_BYTES)),
-        }
-    }
-
-    /// The greatest number of known names of a partial directory.
-    pub(super) fn known_max(&self) -> usize {
-        match self.policy.whole_directory() {
-            // A test setting: known names are dropped as early as possible.
-            0 => 0,
-            _ => usize::try_from(self.reclaim.limit() / (KNOWN_PART * NAME_BYTES)).unwrap_or(0),
-        }
-    }
-
-    /// Loads the names of a directory, or their number if it is partial.
-    ///
-    /// # Errors
-    /// The store's.
-    #[inline]
-    pub(crate) fn load_names(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
-        match body.names.place() {
-            Residency::Whole | Residency::Partial => Ok(()),
-            _ if self.coherence.is_some() => self.names_as_they_are(dir, body),
-            _ => self.load_locked(dir, &mut body.names.write()),
-        }
-    }
-
-    #[cold]
-    fn load_locked(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
-        hop!();
-        if names.place() != Residency::Unloaded {
-            return Ok(());
-        }
-        if self.coherence.is_some() {
-            return Err(Errno::EROFS);
-        }
-        let expected = directory_names(dir.size());
-        let least = self.policy.whole_directory();
-        if expected <= u64::from(least) && least > 0 {
-            return self.load_whole(dir, names);
-        }
-        // Greater than all cookies that the directory ever gave.
-        let next_cookie = self.store.end_cookie(dir.ino())?.max(FIRST_COOKIE);
-        if next_cookie > COOKIE_END {
-            return Err(Errno::EUCLEAN);
-        }
-        let expected = u32::try_from(expected).map_err(|_| Errno::EUCLEAN)?;
-        names.become_partial(expected, next_cookie);
-        Ok(())
-    }
-
-    /// Loads all names of a directory. The caller holds their lock.
-    fn load_whole(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
-        hop!();
-        let mut loaded = Loaded::new();
-        let expected = directory_names(dir.size());
-        let mut run = NameRun::default();
-        let mut after = 0;
-        loop {
-            run.clear();
-            self.store.read_names(dir.ino(), after, RUN, &mut run)?;
-            let Some(last) = run.last_cookie() else { break };
-            after = last;
-            loaded.add(&run, expected)?;
-        }
-        let mut next_cookie = self.store.end_cookie(dir.ino())?;
-        if names.place() == Residency::Partial {
-            next_cookie = next_cookie.max(names.next_cookie());
-        }
-        loaded.go_on_at(next_cookie)?;
-        self.names.add(i64::from(loaded.len()));
-        self.reclaim
-            .name_sizes
-            .came(loaded.len() as usize, loaded.bytes());
-        dir.write().size = directory_size(loaded.len());
-        names.complete(loaded);
-        self.names.add(names.recount());
-        Ok(())
-    }
-
-    /// Counts a new name in a directory.
-    pub(crate) fn count_name(&self, names: &Names<'_>, name: &[u8]) {
-        self.names.add(names.counts(1));
-        self.reclaim.name_sizes.came(1, name.len());
-    }
-
-    /// Makes a whole directory partial. The caller holds the lock of its names.
-    pub(crate) fn make_partial(&self, names: &mut Names<'_>) {
-        let there = names.len();
-        let next_cookie = names.next_cookie();
-        names.become_partial(there, next_cookie);
-        self.names.add(names.recount() - i64::from(there));
-    }
-
-    /// Is the directory empty? The caller holds the lock of its names.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) fn is_empty(&self, dir: &Inode, names: &mut Names<'_>) -> Result<bool> {
-        self.load_locked(dir, names)?;
-        if names.place() != Residency::Partial {
-            return Ok(names.is_empty());
-        }
-        let mut run = NameRun::default();
-        self.store.read_names(dir.ino(), 0, 1, &mut run)?;
-        Ok(run.is_empty())
-    }
-
-    /// The entry of a name.
-    ///
-    /// # Errors
-    /// The store's.
-    #[inline]
-    pub(crate) fn find_name(
-        &self,
-        dir: &Inode,
-        body: &DirectoryBody,
-        name: &[u8],
-    ) -> Result<Option<Entry>> {
-        match body.names.look(name) {
-            Known::Found(entry) => Ok(Some(entry)),
-            Known::Negative => Ok(None),
-            Known::Unknown => self.ask_for(dir, body, name),
-        }
-    }
-
-    #[cold]
-    fn ask_for(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Entry>> {
-        hop!();
-        if self.coherence.is_some() {
-            self.names_as_they_are(dir, body)?;
-            return Ok(body.names.find_cached(name));
-        }
-        let changes = {
-            let mut names = body.names.write();
-            self.load_locked(dir, &mut names)?;
-            match names.hold(name) {
-                Known::Found(entry) => return Ok(Some(entry)),
-                Known::Negative => return Ok(None),
-                Known::Unknown => names.changes(),
-            }
-        };
-        let evictions = self.evictions.snapshot();
-        let asked = self.ask_store(dir.ino(), name);
-        let mut names = body.names.write();
-        if names.place() == Residency::Partial && names.changes() == changes {
-            let found = asked?;
-            let entry = found.as_ref().map(|(entry, _)| *entry);
-            self.learn(dir, &mut names, name, entry)?;
-            drop(names);
-            if let Some((entry, Some(record))) = found {
-                self.load_record(dir, body, name, entry, (&record, &evictions));
-            }
-            return Ok(entry);
-        }
-        self.hold_name(dir, &mut names, name)?;
-        Ok(names.get(name))
-    }
-
-    /// Asks the store for a name, and for the inode's record if it returns one.
-    fn ask_store(&self, dir: Ino, name: &[u8]) -> Result<Option<(Entry, Option<InodeRecord>)>> {
-        hop!();
-        let mut found = Vec::with_capacity(1);
-        self.store.look_up(dir, &[name], &mut found)?;
-        let Some((entry, record)) = found.pop().ok_or(Errno::EUCLEAN)? else {
-            return Ok(None);
-        };
-        let is_other = |record: &InodeRecord| record.ino != entry.ino;
-        if !(1..COOKIE_END).contains(&entry.cookie) || record.as_ref().is_some_and(is_other) {
-            return Err(Errno::EUCLEAN);
-        }
-        let entry = Entry {
-            cookie: entry.cookie,
-            ino: entry.ino,
-            kind: entry.kind,
-        };
-        Ok(Some((entry, record)))
-    }
-
-    /// Records the store's answer for a name of a partial directory. The caller holds the lock.
-    fn learn(
-        &self,
-        dir: &Inode,
-        names: &mut Names<'_>,
-        name: &[u8],
-        entry: Option<Entry>,
-    ) -> Result<()> {
-        hop!();
-        names.learn(name, entry, self.known_max());
-        self.reclaim.name_sizes.came(1, name.len());
-        if entry.is_none()
-            && let Some(after) = names.filter_misses()
-        {
-            // A run at a time, so that no lookup waits for all names.
-            let mut run = NameRun::default();
-            self.store
-                .read_names(dir.ino(), after, FILTER_RUN, &mut run)?;
-            names.fill_filter(&run);
-        }
-        self.names.add(names.recount());
-        self.load_whole_if_worth_it(dir, names)
-    }
-
-    /// Loads all names of a partial directory if enough of them were read. The caller holds the
-    /// lock.
-    fn load_whole_if_worth_it(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
-        let there = u64::from(names.len());
-        match names.asked() >= there / ASKED_PART && self.fits_as_whole(there) {
-            true => self.load_whole(dir, names),
-            false => Ok(()),
-        }
-    }
-
-    /// Reads a run of names behind a cookie from the store. Of a partial directory, records them if
-    /// no change of the directory began meanwhile.
-    ///
-    /// # Errors
-    /// The store's; `EUCLEAN` if the cookies do not ascend.
-    pub(crate) fn learn_run(
-        &self,
-        dir: &Inode,
-        body: &DirectoryBody,
-        after: u64,
-        max: usize,
-        run: &mut NameRun,
-    ) -> Result<()> {
-        let changes = {
-            let names = body.names.write();
-            (names.place() == Residency::Partial).then(|| names.changes())
-        };
-        let had = run.len();
-        self.store.read_names(dir.ino(), after, max, run)?;
-        let behind = || run.iter().skip(had);
-        let ascend = behind().is_sorted_by(|one, other| one.cookie < other.cookie);
-        if !ascend || behind().any(|entry| entry.cookie <= after) {
-            return Err(Errno::EUCLEAN);
-        }
-        let room = self.known_max();
-        if changes.is_some() && room > 0 {
-            let mut names = body.names.write();
-            if names.place() == Residency::Partial && Some(names.changes()) == changes {
-                names.learn_all(run, room);
-                self.reclaim.name_sizes.came(run.len(), run.name_bytes());
-                self.names.add(names.recount());
-                self.load_whole_if_worth_it(dir, &mut names)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Loads a directory as a whole, if it fits. Returns whether it is whole.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(super) fn make_whole(&self, dir: &Inode, body: &DirectoryBody) -> Result<bool> {
-        if self.coherence.is_some() {
-            self.names_as_they_are(dir, body)?;
-            return Ok(true);
-        }
-        let mut names = body.names.write();
-        self.load_locked(dir, &mut names)?;
-        let there = u64::from(names.len());
-        if names.place() == Residency::Partial && self.fits_as_whole(there) {
-            self.load_whole(dir, &mut names)?;
-        }
-        Ok(names.place() == Residency::Whole)
-    }
-
-    /// Does a directory of this many names fit in memory as a whole, with a quarter more?
-    fn fits_as_whole(&self, names: u64) -> bool {
-        names + names / 4 <= self.whole_max()
-    }
-
-    /// Pins the entry of a name, or its absence, for a change of it. The caller holds the lock of
-    /// the names.
-    ///
-    /// # Errors
-    /// The store's.
-    #[inline]
-    pub(crate) fn hold_name(&self, dir: &Inode, names: &mut Names<'_>, name: &[u8]) -> Result<()> {
-        if names.place() == Residency::Whole && u64::from(names.len()) <= self.whole_max() {
-            return Ok(());
-        }
-        self.hold_in_partial(dir, names, name)
-    }
-
-    #[cold]
-    fn hold_in_partial(&self, dir: &Inode, names: &mut Names<'_>, name: &[u8]) -> Result<()> {
-        hop!();
-        if self.coherence.is_some() {
-            return Err(Errno::EROFS);
-        }
-        match names.place() {
-            Residency::Unloaded => self.load_locked(dir, names)?,
-            Residency::Whole => self.make_partial(names),
-            Residency::Partial | Residency::Dated => {}
-        }
-        names.begin_change();
-        if names.hold(name) == Known::Unknown {
-            let asked = self.ask_store(dir.ino(), name)?;
-            self.learn(dir, names, name, asked.map(|(entry, _)| entry))?;
-        }
-        Ok(())
+/// The greatest number of names of a whole directory.
+fn whole_max(core: &Core) -> u64 {
+    match u64::from(core.policy.whole_directory()) {
+        0 => 0,
+        least => least.max(core.reclaim.limit() / (WHOLE_PART * NAME_BYTES)),
     }
 }
 
-impl Core {
-    /// The number of names in memory. `None`: none of them can be freed.
-    pub(crate) fn names_in_memory(&self) -> Option<u64> {
-        // After a failure, changes that did not reach the store are only here. And names of a store
-        // that others change are not read in runs: they are dropped with their directories.
-        let stay = self.failure.is_latched() || self.coherence.is_some();
-        (!stay).then(|| u64::try_from(self.names.sum()).unwrap_or(0))
+/// The greatest number of known names of a partial directory.
+pub(super) fn known_max(core: &Core) -> usize {
+    match core.policy.whole_directory() {
+        // A test setting: known names are dropped as early as possible.
+        0 => 0,
+        _ => usize::try_from(core.reclaim.limit() / (KNOWN_PART * NAME_BYTES)).unwrap_or(0),
     }
+}
 
-    /// Frees the names of large directories that this walk visits, until `most` were freed; returns
-    /// their number.
-    pub(crate) fn forget_large_directories(&self, walk: &mut InodeWalk, most: u64) -> u64 {
-        let least = self.policy.whole_directory();
-        let is_large = |inode: &Inode| {
-            let large = inode.directory().is_ok_and(|body| {
-                body.names.place() == Residency::Whole && body.names.cached() > least
-            });
-            Take::from(large)
-        };
-        let mut gone = 0;
-        let walked = self.walk_inodes_if(walk, is_large, &mut |node| {
-            let body = node.inode().directory()?;
-            let mut names = body.names.write();
-            if names.place() == Residency::Whole {
-                gone += u64::from(body.names.cached());
-                self.make_partial(&mut names);
-            }
-            Ok(match gone < most {
-                true => Visit::Continue,
-                false => Visit::Stop,
-            })
-        });
-        debug_assert!(walked.is_ok(), "nobody failed");
-        gone
+/// Loads the names of a directory, or their number if it is partial.
+///
+/// # Errors
+/// The store's.
+#[inline]
+pub(crate) fn load_names(core: &Core, dir: &Inode, body: &DirectoryBody) -> Result<()> {
+    match body.names.place() {
+        Residency::Whole | Residency::Partial => Ok(()),
+        _ if core.coherence.is_some() => names_as_they_are(core, dir, body),
+        _ => load_locked(core, dir, &mut body.names.write()),
     }
+}
+
+#[cold]
+fn load_locked(core: &Core, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
+    hop!();
+    if names.place() != Residency::Unloaded {
+        return Ok(());
+    }
+    if core.coherence.is_some() {
+        return Err(Errno::EROFS);
+    }
+    let expected = directory_names(dir.size());
+    let least = core.policy.whole_directory();
+    if expected <= u64::from(least) && least > 0 {
+        return load_whole(core, dir, names);
+    }
+    // Greater than all cookies that the directory ever gave.
+    let next_cookie = core.store.end_cookie(dir.ino())?.max(FIRST_COOKIE);
+    if next_cookie > COOKIE_END {
+        return Err(Errno::EUCLEAN);
+    }
+    let expected = u32::try_from(expected).map_err(|_| Errno::EUCLEAN)?;
+    names.become_partial(expected, next_cookie);
+    Ok(())
+}
+
+/// Loads all names of a directory. The caller holds their lock.
+fn load_whole(core: &Core, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
+    hop!();
+    let mut loaded = Loaded::new();
+    let expected = directory_names(dir.size());
+    let mut run = NameRun::default();
+    let mut after = 0;
+    loop {
+        run.clear();
+        core.store.read_names(dir.ino(), after, RUN, &mut run)?;
+        let Some(last) = run.last_cookie() else { break };
+        after = last;
+        loaded.add(&run, expected)?;
+    }
+    let mut next_cookie = core.store.end_cookie(dir.ino())?;
+    if names.place() == Residency::Partial {
+        next_cookie = next_cookie.max(names.next_cookie());
+    }
+    loaded.go_on_at(next_cookie)?;
+    core.names.add(i64::from(loaded.len()));
+    core.reclaim
+        .name_sizes
+        .came(loaded.len() as usize, loaded.bytes());
+    dir.write().size = directory_size(loaded.len());
+    names.complete(loaded);
+    core.names.add(names.recount());
+    Ok(())
+}
+
+/// Counts a new name in a directory.
+pub(crate) fn count_name(core: &Core, names: &Names<'_>, name: &[u8]) {
+    core.names.add(names.counts(1));
+    core.reclaim.name_sizes.came(1, name.len());
+}
+
+/// Makes a whole directory partial. The caller holds the lock of its names.
+pub(crate) fn make_partial(core: &Core, names: &mut Names<'_>) {
+    let there = names.len();
+    let next_cookie = names.next_cookie();
+    names.become_partial(there, next_cookie);
+    core.names.add(names.recount() - i64::from(there));
+}
+
+/// Is the directory empty? The caller holds the lock of its names.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn is_empty_directory(core: &Core, dir: &Inode, names: &mut Names<'_>) -> Result<bool> {
+    load_locked(core, dir, names)?;
+    if names.place() != Residency::Partial {
+        return Ok(names.is_empty());
+    }
+    let mut run = NameRun::default();
+    core.store.read_names(dir.ino(), 0, 1, &mut run)?;
+    Ok(run.is_empty())
+}
+
+/// The entry of a name.
+///
+/// # Errors
+/// The store's.
+#[inline]
+pub(crate) fn find_name(
+    core: &Core,
+    dir: &Inode,
+    body: &DirectoryBody,
+    name: &[u8],
+) -> Result<Option<Entry>> {
+    match body.names.look(name) {
+        Known::Found(entry) => Ok(Some(entry)),
+        Known::Negative => Ok(None),
+        Known::Unknown => ask_for(core, dir, body, name),
+    }
+}
+
+#[cold]
+fn ask_for(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Entry>> {
+    hop!();
+    if core.coherence.is_some() {
+        names_as_they_are(core, dir, body)?;
+        return Ok(body.names.find_cached(name));
+    }
+    let changes = {
+        let mut names = body.names.write();
+        load_locked(core, dir, &mut names)?;
+        match names.hold(name) {
+            Known::Found(entry) => return Ok(Some(entry)),
+            Known::Negative => return Ok(None),
+            Known::Unknown => names.changes(),
+        }
+    };
+    let evictions = core.evictions.snapshot();
+    let asked = ask_store(core, dir.ino(), name);
+    let mut names = body.names.write();
+    if names.place() == Residency::Partial && names.changes() == changes {
+        let found = asked?;
+        let entry = found.as_ref().map(|(entry, _)| *entry);
+        learn_name(core, dir, &mut names, name, entry)?;
+        drop(names);
+        if let Some((entry, Some(record))) = found {
+            load_record(core, dir, body, name, entry, (&record, &evictions));
+        }
+        return Ok(entry);
+    }
+    hold_name(core, dir, &mut names, name)?;
+    Ok(names.get(name))
+}
+
+/// Asks the store for a name, and for the inode's record if it returns one.
+fn ask_store(core: &Core, dir: Ino, name: &[u8]) -> Result<Option<(Entry, Option<InodeRecord>)>> {
+    hop!();
+    let mut found = Vec::with_capacity(1);
+    core.store.look_up(dir, &[name], &mut found)?;
+    let Some((entry, record)) = found.pop().ok_or(Errno::EUCLEAN)? else {
+        return Ok(None);
+    };
+    let is_other = |record: &InodeRecord| record.ino != entry.ino;
+    if !(1..COOKIE_END).contains(&entry.cookie) || record.as_ref().is_some_and(is_other) {
+        return Err(Errno::EUCLEAN);
+    }
+    let entry = Entry {
+        cookie: entry.cookie,
+        ino: entry.ino,
+        kind: entry.kind,
+    };
+    Ok(Some((entry, record)))
+}
+
+/// Records the store's answer for a name of a partial directory. The caller holds the lock.
+fn learn_name(
+    core: &Core,
+    dir: &Inode,
+    names: &mut Names<'_>,
+    name: &[u8],
+    entry: Option<Entry>,
+) -> Result<()> {
+    hop!();
+    names.learn(name, entry, known_max(core));
+    core.reclaim.name_sizes.came(1, name.len());
+    if entry.is_none()
+        && let Some(after) = names.filter_misses()
+    {
+        // A run at a time, so that no lookup waits for all names.
+        let mut run = NameRun::default();
+        core.store
+            .read_names(dir.ino(), after, FILTER_RUN, &mut run)?;
+        names.fill_filter(&run);
+    }
+    core.names.add(names.recount());
+    load_whole_if_worth_it(core, dir, names)
+}
+
+/// Loads all names of a partial directory if enough of them were read. The caller holds the
+/// lock.
+fn load_whole_if_worth_it(core: &Core, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
+    let there = u64::from(names.len());
+    match names.asked() >= there / ASKED_PART && fits_as_whole(core, there) {
+        true => load_whole(core, dir, names),
+        false => Ok(()),
+    }
+}
+
+/// Reads a run of names behind a cookie from the store. Of a partial directory, records them if
+/// no change of the directory began meanwhile.
+///
+/// # Errors
+/// The store's; `EUCLEAN` if the cookies do not ascend.
+pub(crate) fn learn_run(
+    core: &Core,
+    dir: &Inode,
+    body: &DirectoryBody,
+    after: u64,
+    max: usize,
+    run: &mut NameRun,
+) -> Result<()> {
+    let changes = {
+        let names = body.names.write();
+        (names.place() == Residency::Partial).then(|| names.changes())
+    };
+    let had = run.len();
+    core.store.read_names(dir.ino(), after, max, run)?;
+    let behind = || run.iter().skip(had);
+    let ascend = behind().is_sorted_by(|one, other| one.cookie < other.cookie);
+    if !ascend || behind().any(|entry| entry.cookie <= after) {
+        return Err(Errno::EUCLEAN);
+    }
+    let room = known_max(core);
+    if changes.is_some() && room > 0 {
+        let mut names = body.names.write();
+        if names.place() == Residency::Partial && Some(names.changes()) == changes {
+            names.learn_all(run, room);
+            core.reclaim.name_sizes.came(run.len(), run.name_bytes());
+            core.names.add(names.recount());
+            load_whole_if_worth_it(core, dir, &mut names)?;
+        }
+    }
+    Ok(())
+}
+
+/// Loads a directory as a whole, if it fits. Returns whether it is whole.
+///
+/// # Errors
+/// The store's.
+pub(super) fn make_whole(core: &Core, dir: &Inode, body: &DirectoryBody) -> Result<bool> {
+    if core.coherence.is_some() {
+        names_as_they_are(core, dir, body)?;
+        return Ok(true);
+    }
+    let mut names = body.names.write();
+    load_locked(core, dir, &mut names)?;
+    let there = u64::from(names.len());
+    if names.place() == Residency::Partial && fits_as_whole(core, there) {
+        load_whole(core, dir, &mut names)?;
+    }
+    Ok(names.place() == Residency::Whole)
+}
+
+/// Does a directory of this many names fit in memory as a whole, with a quarter more?
+fn fits_as_whole(core: &Core, names: u64) -> bool {
+    names + names / 4 <= whole_max(core)
+}
+
+/// Pins the entry of a name, or its absence, for a change of it. The caller holds the lock of
+/// the names.
+///
+/// # Errors
+/// The store's.
+#[inline]
+pub(crate) fn hold_name(
+    core: &Core,
+    dir: &Inode,
+    names: &mut Names<'_>,
+    name: &[u8],
+) -> Result<()> {
+    if names.place() == Residency::Whole && u64::from(names.len()) <= whole_max(core) {
+        return Ok(());
+    }
+    hold_in_partial(core, dir, names, name)
+}
+
+#[cold]
+fn hold_in_partial(core: &Core, dir: &Inode, names: &mut Names<'_>, name: &[u8]) -> Result<()> {
+    hop!();
+    if core.coherence.is_some() {
+        return Err(Errno::EROFS);
+    }
+    match names.place() {
+        Residency::Unloaded => load_locked(core, dir, names)?,
+        Residency::Whole => make_partial(core, names),
+        Residency::Partial | Residency::Dated => {}
+    }
+    names.begin_change();
+    if names.hold(name) == Known::Unknown {
+        let asked = ask_store(core, dir.ino(), name)?;
+        learn_name(core, dir, names, name, asked.map(|(entry, _)| entry))?;
+    }
+    Ok(())
+}
+
+/// The number of names in memory. `None`: none of them can be freed.
+pub(crate) fn names_in_memory(core: &Core) -> Option<u64> {
+    // After a failure, changes that did not reach the store are only here. And names of a store
+    // that others change are not read in runs: they are dropped with their directories.
+    let stay = core.failure.is_latched() || core.coherence.is_some();
+    (!stay).then(|| u64::try_from(core.names.sum()).unwrap_or(0))
+}
+
+/// Frees the names of large directories that this walk visits, until `most` were freed; returns
+/// their number.
+pub(crate) fn forget_large_directories(core: &Core, walk: &mut InodeWalk, most: u64) -> u64 {
+    let least = core.policy.whole_directory();
+    let is_large = |inode: &Inode| {
+        let large = inode.directory().is_ok_and(|body| {
+            body.names.place() == Residency::Whole && body.names.cached() > least
+        });
+        Take::from(large)
+    };
+    let mut gone = 0;
+    let walked = walk_inodes_if(core, walk, is_large, &mut |node| {
+        let body = node.inode().directory()?;
+        let mut names = body.names.write();
+        if names.place() == Residency::Whole {
+            gone += u64::from(body.names.cached());
+            make_partial(core, &mut names);
+        }
+        Ok(match gone < most {
+            true => Visit::Continue,
+            false => Visit::Stop,
+        })
+    });
+    debug_assert!(walked.is_ok(), "nobody failed");
+    gone
 }

@@ -3,10 +3,18 @@
 use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
+use crate::by_number::{find_node, node_in_memory};
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::lifecycle::revoke::no_entry;
+use crate::namespace::load::{find_name, load_names};
+use crate::namespace::window::load_named;
 use crate::node::Node;
+use crate::permission::may_access;
+use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
+use crate::shared::by_name::child_of_shared;
+use crate::shared::refresh_inode;
 use crate::types::{Access, Caller, Errno, Ino, Result, check_component};
 
 impl FileSystem {
@@ -21,109 +29,112 @@ impl FileSystem {
             return Ok(dir.clone());
         }
         let core = &self.core;
-        let added = core.added_so_far();
-        let body = core.search(who, dir.inode())?;
+        let added = added_so_far(core);
+        let body = search(core, who, dir.inode())?;
         let found = match name {
             b"." => Ok(dir.clone()),
             // The parent of a removed directory may have been freed.
-            b".." => match core.node(Ino(body.parent.load(Ordering::Relaxed))) {
+            b".." => match find_node(core, Ino(body.parent.load(Ordering::Relaxed))) {
                 Err(Errno::ESTALE) => Err(Errno::ENOENT),
                 found => found,
             },
-            _ => core.named(dir.inode(), body, name),
+            _ => find_named(core, dir.inode(), body, name),
         };
-        core.shrink_inodes_since(added);
+        shrink_inodes_since(core, added);
         found
     }
 }
 
-impl Core {
-    /// The names of a directory, after the check of the caller's search permission.
-    ///
-    /// # Errors
-    /// `ENOTDIR`, `EACCES`, the store's.
-    pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Inode) -> Result<&'n DirectoryBody> {
-        hop!();
-        self.alive()?;
-        let body = dir.directory()?;
-        self.refresh(dir)?;
-        self.may(who, dir, Access::EXEC)?;
-        dir.touch(&self.reclaim.epochs);
-        // A directory that others change is asked for one name first.
-        if self.coherence.is_none() {
-            self.load_names(dir, body)?;
-        }
-        Ok(body)
+/// The names of a directory, after the check of the caller's search permission.
+///
+/// # Errors
+/// `ENOTDIR`, `EACCES`, the store's.
+pub(crate) fn search<'n>(core: &Core, who: &Caller, dir: &'n Inode) -> Result<&'n DirectoryBody> {
+    hop!();
+    core.alive()?;
+    let body = dir.directory()?;
+    refresh_inode(core, dir)?;
+    may_access(core, who, dir, Access::EXEC)?;
+    dir.touch(&core.reclaim.epochs);
+    // A directory that others change is asked for one name first.
+    if core.coherence.is_none() {
+        load_names(core, dir, body)?;
     }
+    Ok(body)
+}
 
-    /// As [`Core::child`], for an unchecked name.
-    ///
-    /// # Errors
-    /// The same, and `ENAMETOOLONG`, `EINVAL`.
-    pub(crate) fn named(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
-        check_component(name)?;
-        self.child(dir, body, name)
+/// As [`find_child`], for an unchecked name.
+///
+/// # Errors
+/// The same, and `ENAMETOOLONG`, `EINVAL`.
+pub(crate) fn find_named(
+    core: &Core,
+    dir: &Inode,
+    body: &DirectoryBody,
+    name: &[u8],
+) -> Result<Node> {
+    check_component(name)?;
+    find_child(core, dir, body, name)
+}
+
+/// The inode of a name.
+///
+/// # Errors
+/// `ENOENT`, the store's.
+pub(crate) fn find_child(
+    core: &Core,
+    dir: &Inode,
+    body: &DirectoryBody,
+    name: &[u8],
+) -> Result<Node> {
+    hop!();
+    if let Some(shared) = core.shared() {
+        return child_of_shared(core, shared, dir, body, name);
     }
-
-    /// The inode of a name.
-    ///
-    /// # Errors
-    /// `ENOENT`, the store's.
-    pub(crate) fn child(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
-        hop!();
-        if let Some(shared) = self.shared() {
-            return self.child_of_shared(shared, dir, body, name);
+    let find = || find_name(core, dir, body, name)?.ok_or_else(|| no_entry(core));
+    let mut entry = find()?;
+    loop {
+        let found = node_named(core, dir, body, name, entry);
+        if let Ok(node) = &found
+            && !node.inode().has_home()
+        {
+            // The inode was loaded by number, without its name.
+            let mut meta = node.inode().write();
+            // Rechecked under the lock: a rename may have set it meanwhile.
+            if meta.home.1 == 0 {
+                meta.home = (dir.ino(), entry.cookie);
+            }
         }
-        let find = || {
-            self.find_name(dir, body, name)?
-                .ok_or_else(|| self.no_entry())
-        };
-        let mut entry = find()?;
-        loop {
-            let found = self.node_named(dir, body, name, entry);
-            if let Ok(node) = &found
-                && !node.inode().has_home()
-            {
-                // The inode was loaded by number, without its name.
-                let mut meta = node.inode().write();
-                // Rechecked under the lock: a rename may have set it meanwhile.
-                if meta.home.1 == 0 {
-                    meta.home = (dir.ino(), entry.cookie);
-                }
-            }
-            if found != Err(Errno::ESTALE) {
-                return found;
-            }
-            // The name was removed or replaced after it was found; otherwise it is dangling.
-            let mut retried = find()?;
-            if retried == entry {
-                // It may also be the whiteout of a rename in progress.
-                body.names.wait();
-                let found = self.node(entry.ino);
-                retried = find()?;
-                if retried == entry || found != Err(Errno::ESTALE) {
-                    return found.map_err(dangling);
-                }
-            }
-            entry = retried;
+        if found != Err(Errno::ESTALE) {
+            return found;
         }
+        // The name was removed or replaced after it was found; otherwise it is dangling.
+        let mut retried = find()?;
+        if retried == entry {
+            // It may also be the whiteout of a rename in progress.
+            body.names.wait();
+            let found = find_node(core, entry.ino);
+            retried = find()?;
+            if retried == entry || found != Err(Errno::ESTALE) {
+                return found.map_err(dangling);
+            }
+        }
+        entry = retried;
     }
 }
 
-impl Core {
-    /// The inode of an entry. If it is loaded, others may be [read ahead](Core::load_named).
-    #[inline]
-    pub(super) fn node_named(
-        &self,
-        dir: &Inode,
-        body: &DirectoryBody,
-        name: &[u8],
-        entry: Entry,
-    ) -> Result<Node> {
-        match self.node_in_memory(entry.ino)? {
-            Some(node) => Ok(node),
-            None => self.load_named(dir, body, name, entry),
-        }
+/// The inode of an entry. If it is loaded, others may be [read ahead](crate::namespace::window::load_named).
+#[inline]
+pub(super) fn node_named(
+    core: &Core,
+    dir: &Inode,
+    body: &DirectoryBody,
+    name: &[u8],
+    entry: Entry,
+) -> Result<Node> {
+    match node_in_memory(core, entry.ino)? {
+        Some(node) => Ok(node),
+        None => load_named(core, dir, body, name, entry),
     }
 }
 

@@ -10,11 +10,23 @@ use super::pair::Locked;
 use super::rename_args::{End, check_flags};
 use super::rename_through::follow_rename;
 use crate::FileSystem;
+use crate::by_number::find_node;
 use crate::core::Core;
 use crate::directory::Entry;
+use crate::inodes::evict::put_node;
+use crate::lifecycle::revoke::no_entry;
+use crate::namespace::is_full_of_directories;
+use crate::namespace::load::{find_name, load_names};
+use crate::namespace::lookup::{find_child, node_named, search};
+use crate::namespace::new_inode::intent_of_new_inode;
+use crate::namespace::pair::{descends, lock_both};
+use crate::namespace::rename_apply::{exchange_entries, replace_entry};
 use crate::node::Node;
+use crate::observer::{notify_entry, notify_inode};
+use crate::permission::{may_access, may_create, may_delete};
 use crate::store::{Class, Intent, Operation};
 use crate::transaction::{Begun, Transaction};
+use crate::transaction::{begin, refused};
 use crate::types::{
     Access, Caller, Errno, FileType, Ino, RenameFlags, Result, check_component, is_special,
 };
@@ -94,341 +106,337 @@ impl FileSystem {
         to: End<'_>,
         flags: RenameFlags,
     ) -> Result<()> {
-        let changed = self.core.rename(who, from, to, flags)?;
-        self.core.notify_entry(who, from.dir.ino(), from.name);
-        self.core.notify_entry(who, to.dir.ino(), to.name);
+        let changed = rename_entry(&self.core, who, from, to, flags)?;
+        notify_entry(&self.core, who, from.dir.ino(), from.name);
+        notify_entry(&self.core, who, to.dir.ino(), to.name);
         // A listing of a directory includes its parent's number.
         let has_moved = from.dir.ino() != to.dir.ino();
         for node in changed {
             let is_listing = has_moved && node.kind() == FileType::Directory;
-            self.core.notify_inode(who, node.ino(), is_listing);
-            self.core.put(node);
+            notify_inode(&self.core, who, node.ino(), is_listing);
+            put_node(&self.core, node);
         }
         Ok(())
     }
 }
 
-impl Core {
-    fn rename(
-        &self,
-        who: &Caller,
-        from: End<'_>,
-        to: End<'_>,
-        flags: RenameFlags,
-    ) -> Result<Vec<Node>> {
-        self.check_names(who, from, to, flags)?;
-        let _loaded = self.preload(from, to)?;
-        loop {
-            let over = self.seems(to).is_some();
-            let begun = self.begin(
-                || self.intent_to_rename(from, to, flags, over),
-                |through| {
-                    check_component(to.name)?;
-                    if !who.checked || from.slash || to.slash {
-                        // The store does nothing if both are the same inode.
-                        self.check_rename(who, from, to, flags)?;
-                    }
-                    let operation = Operation::Rename {
-                        from: (from.dir.ino(), from.name),
-                        to: (to.dir.ino(), to.name),
-                        flags,
-                    };
-                    through.perform(who, &operation).inspect_err(|error| {
-                        for End { dir, name, .. } in [from, to] {
-                            if let Ok(body) = dir.inode().directory() {
-                                self.refused(dir.inode(), body, name, *error);
-                            }
+fn rename_entry(
+    core: &Core,
+    who: &Caller,
+    from: End<'_>,
+    to: End<'_>,
+    flags: RenameFlags,
+) -> Result<Vec<Node>> {
+    check_names(core, who, from, to, flags)?;
+    let _loaded = preload(core, from, to)?;
+    loop {
+        let over = seems(to).is_some();
+        let begun = begin(
+            core,
+            || intent_to_rename(from, to, flags, over),
+            |through| {
+                check_component(to.name)?;
+                if !who.checked || from.slash || to.slash {
+                    // The store does nothing if both are the same inode.
+                    check_rename(core, who, from, to, flags)?;
+                }
+                let operation = Operation::Rename {
+                    from: (from.dir.ino(), from.name),
+                    to: (to.dir.ino(), to.name),
+                    flags,
+                };
+                through.perform(who, &operation).inspect_err(|error| {
+                    for End { dir, name, .. } in [from, to] {
+                        if let Ok(body) = dir.inode().directory() {
+                            refused(core, dir.inode(), body, name, *error);
                         }
-                    })
-                },
-            );
-            let transaction = match begun {
-                Ok(Begun::Done(performed)) => {
-                    return follow_rename(self, &performed, from, to, flags);
-                }
-                Ok(Begun::Decide(transaction)) => transaction,
-                // All other errors precede the store's lack of space.
-                Err(Errno::ENOSPC) if self.check_rename(who, from, to, flags)? => {
-                    return Ok(Vec::new());
-                }
-                Err(error) => return Err(error),
-            };
-            let between = from.dir != to.dir;
-            let mut rename_lock = between.then(|| self.rename_lock.still());
-            let mut locked = self.lock_both(from, to)?;
-            if between && locked.have_directory(from, to) {
-                // Its parent changes.
-                drop(locked);
-                drop(rename_lock);
-                rename_lock = Some(self.rename_lock.change());
-                locked = self.lock_both(from, to)?;
+                    }
+                })
+            },
+        );
+        let transaction = match begun {
+            Ok(Begun::Done(performed)) => {
+                return follow_rename(core, &performed, from, to, flags);
             }
-            if over && locked.to().get(to.name).is_none() {
-                // The target was removed since, so the rename needs more space.
-                continue;
+            Ok(Begun::Decide(transaction)) => transaction,
+            // All other errors precede the store's lack of space.
+            Err(Errno::ENOSPC) if check_rename(core, who, from, to, flags)? => {
+                return Ok(Vec::new());
             }
-            let renamed = self.rename_locked(who, (from, to), flags, locked, transaction);
+            Err(error) => return Err(error),
+        };
+        let between = from.dir != to.dir;
+        let mut rename_lock = between.then(|| core.rename_lock.still());
+        let mut locked = lock_both(core, from, to)?;
+        if between && locked.have_directory(from, to) {
+            // Its parent changes.
+            drop(locked);
             drop(rename_lock);
-            return renamed;
+            rename_lock = Some(core.rename_lock.change());
+            locked = lock_both(core, from, to)?;
         }
+        if over && locked.to().get(to.name).is_none() {
+            // The target was removed since, so the rename needs more space.
+            continue;
+        }
+        let renamed = rename_locked(core, who, (from, to), flags, locked, transaction);
+        drop(rename_lock);
+        return renamed;
     }
+}
 
-    /// Checks a rename without locks, on the inodes that both names have now. Returns whether both
-    /// are the same, so that nothing changes.
-    ///
-    /// # Errors
-    /// Those of [`FileSystem::rename`].
-    fn check_rename(
-        &self,
-        who: &Caller,
-        from: End<'_>,
-        to: End<'_>,
-        flags: RenameFlags,
-    ) -> Result<bool> {
-        check_component(to.name)?;
-        let child = |end: End<'_>| {
-            let dir = end.dir.inode();
-            self.child(dir, dir.directory()?, end.name)
-        };
-        let source = child(from)?;
-        let target = match child(to) {
-            Err(Errno::ENOENT) => None,
-            found => Some(found?),
-        };
-        self.rename_changes_nothing(&Rename {
+/// Checks a rename without locks, on the inodes that both names have now. Returns whether both
+/// are the same, so that nothing changes.
+///
+/// # Errors
+/// Those of [`FileSystem::rename`].
+fn check_rename(
+    core: &Core,
+    who: &Caller,
+    from: End<'_>,
+    to: End<'_>,
+    flags: RenameFlags,
+) -> Result<bool> {
+    check_component(to.name)?;
+    let child = |end: End<'_>| {
+        let dir = end.dir.inode();
+        find_child(core, dir, dir.directory()?, end.name)
+    };
+    let source = child(from)?;
+    let target = match child(to) {
+        Err(Errno::ENOENT) => None,
+        found => Some(found?),
+    };
+    rename_changes_nothing(
+        core,
+        &Rename {
             who,
             from,
             to,
             flags,
             source: &source,
             target: target.as_ref(),
-        })
-    }
+        },
+    )
+}
 
-    /// Loads what a rename reads under its locks. The returned nodes keep it in memory.
-    fn preload(&self, from: End<'_>, to: End<'_>) -> Result<Vec<Node>> {
-        let mut loaded = Vec::new();
-        if self.pinned || self.through.is_some() {
-            return Ok(loaded);
-        }
-        for (end, is_replaced) in [(from, false), (to, true)] {
-            let (dir, body) = (end.dir.inode(), end.dir.inode().directory()?);
-            // The names are looked up again under their locks.
-            if let Some(entry) = self.find_name(dir, body, end.name)?
-                && let Ok(node) = self.node_named(dir, body, end.name, entry)
-            {
-                // The rename will check that a replaced directory is empty.
-                if is_replaced && let Ok(body) = node.inode().directory() {
-                    self.load_names(node.inode(), body)?;
-                }
-                loaded.push(node);
-            }
-            if from.dir != to.dir {
-                self.load_above(end.dir, &mut loaded);
-            }
-        }
-        Ok(loaded)
+/// Loads what a rename reads under its locks. The returned nodes keep it in memory.
+fn preload(core: &Core, from: End<'_>, to: End<'_>) -> Result<Vec<Node>> {
+    let mut loaded = Vec::new();
+    if core.pinned || core.through.is_some() {
+        return Ok(loaded);
     }
-
-    /// Loads the ancestors of this directory, as far as possible: they are walked again under the
-    /// rename lock.
-    fn load_above(&self, dir: &Node, loaded: &mut Vec<Node>) {
-        let mut at = dir.clone();
-        while let Ok(body) = at.inode().directory()
-            && let parent = Ino(body.parent.load(Ordering::Relaxed))
-            && parent != at.ino()
-            && let Ok(above) = self.node(parent)
+    for (end, is_replaced) in [(from, false), (to, true)] {
+        let (dir, body) = (end.dir.inode(), end.dir.inode().directory()?);
+        // The names are looked up again under their locks.
+        if let Some(entry) = find_name(core, dir, body, end.name)?
+            && let Ok(node) = node_named(core, dir, body, end.name, entry)
         {
-            loaded.push(std::mem::replace(&mut at, above));
+            // The rename will check that a replaced directory is empty.
+            if is_replaced && let Ok(body) = node.inode().directory() {
+                load_names(core, node.inode(), body)?;
+            }
+            loaded.push(node);
+        }
+        if from.dir != to.dir {
+            load_above(core, end.dir, &mut loaded);
         }
     }
+    Ok(loaded)
+}
 
-    /// The intent of a rename. One over an existing name frees space, and one to a name that is not
-    /// longer adds next to nothing.
-    fn intent_to_rename(
-        &self,
-        from: End<'_>,
-        to: End<'_>,
-        flags: RenameFlags,
-        over: bool,
-    ) -> Intent {
-        let exchange = flags.contains(RenameFlags::EXCHANGE);
-        let whiteout = flags.contains(RenameFlags::WHITEOUT);
-        let between = from.dir.ino() != to.dir.ino();
+/// Loads the ancestors of this directory, as far as possible: they are walked again under the
+/// rename lock.
+fn load_above(core: &Core, dir: &Node, loaded: &mut Vec<Node>) {
+    let mut at = dir.clone();
+    while let Ok(body) = at.inode().directory()
+        && let parent = Ino(body.parent.load(Ordering::Relaxed))
+        && parent != at.ino()
+        && let Ok(above) = find_node(core, parent)
+    {
+        loaded.push(std::mem::replace(&mut at, above));
+    }
+}
+
+/// The intent of a rename. One over an existing name frees space, and one to a name that is not
+/// longer adds next to nothing.
+fn intent_to_rename(from: End<'_>, to: End<'_>, flags: RenameFlags, over: bool) -> Intent {
+    let exchange = flags.contains(RenameFlags::EXCHANGE);
+    let whiteout = flags.contains(RenameFlags::WHITEOUT);
+    let between = from.dir.ino() != to.dir.ino();
+    let intent = Intent {
+        class: match to.name.len() > from.name.len() {
+            _ if whiteout => Class::Growing,
+            _ if !exchange && over => Class::GivingBack,
+            true if !exchange => Class::Growing,
+            _ => Class::Changing,
+        },
+        // The replaced inode.
+        ended: u64::from(over && !exchange),
+        // Entries that are written to a place they had: within a directory one, in an exchange
+        // both, each with its name.
+        replaced: match exchange {
+            true => 4,
+            false => u64::from(!between && !over),
+        },
+        ..Intent::default()
+    };
+    let intent = intent.name(to.name).leaving(from.name);
+    let intent = match over {
+        true => intent.leaving(to.name),
+        false => intent,
+    };
+    // The records of the directories, and of the renamed inodes.
+    let intent = intent.records(2 + u64::from(between) + u64::from(exchange));
+    if whiteout {
+        let new_inode = NewInode::of(FileType::CharDevice, 0);
         let intent = Intent {
-            class: match to.name.len() > from.name.len() {
-                _ if whiteout => Class::Growing,
-                _ if !exchange && over => Class::GivingBack,
-                true if !exchange => Class::Growing,
-                _ => Class::Changing,
-            },
-            // The replaced inode.
-            ended: u64::from(over && !exchange),
-            // Entries that are written to a place they had: within a directory one, in an exchange
-            // both, each with its name.
-            replaced: match exchange {
-                true => 4,
-                false => u64::from(!between && !over),
-            },
-            ..Intent::default()
+            inodes: 1,
+            ..intent
         };
-        let intent = intent.name(to.name).leaving(from.name);
-        let intent = match over {
-            true => intent.leaving(to.name),
-            false => intent,
-        };
-        // The records of the directories, and of the renamed inodes.
-        let intent = intent.records(2 + u64::from(between) + u64::from(exchange));
-        if whiteout {
-            let new_inode = NewInode::of(FileType::CharDevice, 0);
-            let intent = Intent {
-                inodes: 1,
-                ..intent
-            };
-            return self.intent_of_new_inode(from.dir.inode(), Some(from.name), &new_inode, intent);
-        }
-        match exchange {
-            true => intent.name(from.name),
-            false => intent,
-        }
+        return intent_of_new_inode(from.dir.inode(), Some(from.name), &new_inode, intent);
     }
+    match exchange {
+        true => intent.name(from.name),
+        false => intent,
+    }
+}
 
-    /// The current entry of a name, as far as it is known without asking the store.
-    fn seems(&self, end: End<'_>) -> Option<Entry> {
-        end.dir.inode().directory().ok()?.names.find(end.name)
-    }
+/// The current entry of a name, as far as it is known without asking the store.
+fn seems(end: End<'_>) -> Option<Entry> {
+    end.dir.inode().directory().ok()?.names.find(end.name)
+}
 
-    /// The part of a rename under the locks of the names; returns the inodes that changed.
-    fn rename_locked(
-        &self,
-        who: &Caller,
-        (from, to): (End<'_>, End<'_>),
-        flags: RenameFlags,
-        mut locked: Locked<'_>,
-        transaction: Transaction<'_>,
-    ) -> Result<Vec<Node>> {
-        let entry = locked.from.get(from.name).ok_or_else(|| self.no_entry())?;
-        let source = self.node(entry.ino).map_err(dangling)?;
-        check_component(to.name)?;
-        let target = match locked.to().get(to.name) {
-            Some(entry) => Some(self.node(entry.ino).map_err(dangling)?),
-            None => None,
-        };
-        let rename = Rename {
-            who,
-            from,
-            to,
-            flags,
-            source: &source,
-            target: target.as_ref(),
-        };
-        if self.rename_changes_nothing(&rename)? {
-            return Ok(Vec::new());
-        }
-        match rename.target.filter(|_| rename.exchanges()) {
-            Some(target) => self.exchange(transaction, &rename, &mut locked, target)?,
-            None => self.replace(transaction, &rename, &mut locked)?,
-        }
-        Ok(std::iter::once(source).chain(target).collect())
+/// The part of a rename under the locks of the names; returns the inodes that changed.
+fn rename_locked(
+    core: &Core,
+    who: &Caller,
+    (from, to): (End<'_>, End<'_>),
+    flags: RenameFlags,
+    mut locked: Locked<'_>,
+    transaction: Transaction<'_>,
+) -> Result<Vec<Node>> {
+    let entry = locked.from.get(from.name).ok_or_else(|| no_entry(core))?;
+    let source = find_node(core, entry.ino).map_err(dangling)?;
+    check_component(to.name)?;
+    let target = match locked.to().get(to.name) {
+        Some(entry) => Some(find_node(core, entry.ino).map_err(dangling)?),
+        None => None,
+    };
+    let rename = Rename {
+        who,
+        from,
+        to,
+        flags,
+        source: &source,
+        target: target.as_ref(),
+    };
+    if rename_changes_nothing(core, &rename)? {
+        return Ok(Vec::new());
     }
+    match rename.target.filter(|_| rename.exchanges()) {
+        Some(target) => exchange_entries(core, transaction, &rename, &mut locked, target)?,
+        None => replace_entry(core, transaction, &rename, &mut locked)?,
+    }
+    Ok(std::iter::once(source).chain(target).collect())
+}
 
-    /// The checks that precede all locks.
-    fn check_names(
-        &self,
-        who: &Caller,
-        from: End<'_>,
-        to: End<'_>,
-        flags: RenameFlags,
-    ) -> Result<()> {
-        check_flags(flags)?;
-        if is_special(from.name) {
-            return Err(Errno::EBUSY);
-        }
-        if is_special(to.name) {
-            let noreplace = flags.contains(RenameFlags::NOREPLACE);
-            return Err(if noreplace {
-                Errno::EEXIST
-            } else {
-                Errno::EBUSY
-            });
-        }
-        self.search(who, from.dir.inode())?;
-        self.search(who, to.dir.inode())?;
-        self.writable()?;
-        check_component(from.name)
+/// The checks that precede all locks.
+fn check_names(
+    core: &Core,
+    who: &Caller,
+    from: End<'_>,
+    to: End<'_>,
+    flags: RenameFlags,
+) -> Result<()> {
+    check_flags(flags)?;
+    if is_special(from.name) {
+        return Err(Errno::EBUSY);
     }
+    if is_special(to.name) {
+        let noreplace = flags.contains(RenameFlags::NOREPLACE);
+        return Err(if noreplace {
+            Errno::EEXIST
+        } else {
+            Errno::EBUSY
+        });
+    }
+    search(core, who, from.dir.inode())?;
+    search(core, who, to.dir.inode())?;
+    core.writable()?;
+    check_component(from.name)
+}
 
-    /// The checks of a rename on the current inodes of both names, without locks. Returns whether
-    /// both are the same inode, so that nothing changes.
-    ///
-    /// # Errors
-    /// Those of [`FileSystem::rename`].
-    fn rename_changes_nothing(&self, rename: &Rename<'_>) -> Result<bool> {
-        rename.check()?;
-        if rename.from.dir != rename.to.dir {
-            self.refuse_loops(rename)?;
-        }
-        if rename.target == Some(rename.source) {
-            return Ok(true);
-        }
-        self.may_rename(rename)?;
-        Ok(false)
+/// The checks of a rename on the current inodes of both names, without locks. Returns whether
+/// both are the same inode, so that nothing changes.
+///
+/// # Errors
+/// Those of [`FileSystem::rename`].
+fn rename_changes_nothing(core: &Core, rename: &Rename<'_>) -> Result<bool> {
+    rename.check()?;
+    if rename.from.dir != rename.to.dir {
+        refuse_loops(core, rename)?;
     }
+    if rename.target == Some(rename.source) {
+        return Ok(true);
+    }
+    may_rename(core, rename)?;
+    Ok(false)
+}
 
-    fn refuse_loops(&self, rename: &Rename<'_>) -> Result<()> {
-        let Rename {
-            from, to, source, ..
-        } = *rename;
-        if source.kind().is_dir() && self.descends(to.dir, source.ino())? {
-            return Err(Errno::EINVAL);
-        }
-        if let Some(target) = rename.target.filter(|_| rename.is_over_directory())
-            && self.descends(from.dir, target.ino())?
-        {
-            return Err(if rename.exchanges() {
-                Errno::EINVAL
-            } else {
-                Errno::ENOTEMPTY
-            });
-        }
-        Ok(())
+fn refuse_loops(core: &Core, rename: &Rename<'_>) -> Result<()> {
+    let Rename {
+        from, to, source, ..
+    } = *rename;
+    if source.kind().is_dir() && descends(core, to.dir, source.ino())? {
+        return Err(Errno::EINVAL);
     }
+    if let Some(target) = rename.target.filter(|_| rename.is_over_directory())
+        && descends(core, from.dir, target.ino())?
+    {
+        return Err(if rename.exchanges() {
+            Errno::EINVAL
+        } else {
+            Errno::ENOTEMPTY
+        });
+    }
+    Ok(())
+}
 
-    fn may_rename(&self, rename: &Rename<'_>) -> Result<()> {
-        let Rename { who, source, .. } = *rename;
-        let (from, to) = (rename.from.dir.inode(), rename.to.dir.inode());
-        let is_dir = source.kind().is_dir();
-        let over_dir = rename.is_over_directory();
-        self.may_delete(who, from, source.inode(), is_dir)?;
-        match rename.target {
-            None => self.may_create(who, to)?,
-            Some(target) => {
-                let as_dir = if rename.exchanges() { over_dir } else { is_dir };
-                self.may_delete(who, to, target.inode(), as_dir)?;
-            }
+fn may_rename(core: &Core, rename: &Rename<'_>) -> Result<()> {
+    let Rename { who, source, .. } = *rename;
+    let (from, to) = (rename.from.dir.inode(), rename.to.dir.inode());
+    let is_dir = source.kind().is_dir();
+    let over_dir = rename.is_over_directory();
+    may_delete(core, who, from, source.inode(), is_dir)?;
+    match rename.target {
+        None => may_create(core, who, to)?,
+        Some(target) => {
+            let as_dir = if rename.exchanges() { over_dir } else { is_dir };
+            may_delete(core, who, to, target.inode(), as_dir)?;
         }
-        to.take_in_project(source.inode())?;
-        let exchanged = rename.target.filter(|_| rename.exchanges());
-        if let Some(target) = exchanged {
-            from.take_in_project(target.inode())?;
-        }
-        if rename.from.dir == rename.to.dir {
-            return Ok(());
-        }
-        // A moved directory gets another `..`, which is a write to it.
-        let moved = [Some(source), exchanged];
-        for dir in moved
-            .into_iter()
-            .flatten()
-            .filter(|node| node.kind().is_dir())
-        {
-            self.may(who, dir.inode(), Access::WRITE)?;
-        }
-        if is_dir && !over_dir && self.is_full_of_directories(to)
-            || exchanged.is_some() && over_dir && !is_dir && self.is_full_of_directories(from)
-        {
-            return Err(Errno::EMLINK);
-        }
-        Ok(())
     }
+    to.take_in_project(source.inode())?;
+    let exchanged = rename.target.filter(|_| rename.exchanges());
+    if let Some(target) = exchanged {
+        from.take_in_project(target.inode())?;
+    }
+    if rename.from.dir == rename.to.dir {
+        return Ok(());
+    }
+    // A moved directory gets another `..`, which is a write to it.
+    let moved = [Some(source), exchanged];
+    for dir in moved
+        .into_iter()
+        .flatten()
+        .filter(|node| node.kind().is_dir())
+    {
+        may_access(core, who, dir.inode(), Access::WRITE)?;
+    }
+    if is_dir && !over_dir && is_full_of_directories(core, to)
+        || exchanged.is_some() && over_dir && !is_dir && is_full_of_directories(core, from)
+    {
+        return Err(Errno::EMLINK);
+    }
+    Ok(())
 }

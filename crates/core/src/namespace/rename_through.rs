@@ -3,6 +3,8 @@
 use super::rename_args::End;
 use crate::core::Core;
 use crate::inode::DirectoryBody;
+use crate::namespace::remove::notify_unlinked;
+use crate::namespace::rename_apply::notify_moved;
 use crate::node::Node;
 use crate::through::{Performed, enter};
 use crate::types::{Errno, FileType, Ino, RenameFlags, Result};
@@ -33,11 +35,11 @@ pub(super) fn follow_rename(
     move_names(performed, (from, from_body), (to, to_body), flags, moved)?;
     let [source, other] = performed.take_in_moved()?;
     if let Some(target) = other.as_ref().filter(|_| !exchange) {
-        core.notify_unlinked(target.inode(), target.inode().nlink());
+        notify_unlinked(core, target.inode(), target.inode().nlink());
     }
-    core.notify_moved(from, to, moved.0, moved.1.is_dir());
+    notify_moved(core, from, to, moved.0, moved.1.is_dir());
     if let (true, Some((ino, kind))) = (exchange, done.other) {
-        core.notify_moved(to, from, ino, kind.is_dir());
+        notify_moved(core, to, from, ino, kind.is_dir());
     }
     Ok(source.into_iter().chain(other).collect())
 }

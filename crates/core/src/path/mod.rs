@@ -4,9 +4,9 @@
 //! no path leads out of the file system. Symbolic links are followed, at most
 //! [`SYMLOOP_MAX`](crate::types::SYMLOOP_MAX) in one walk.
 
-mod open;
-mod operations;
-mod rcu_walk;
-mod walk;
+pub(crate) mod open;
+pub(crate) mod operations;
+pub(crate) mod rcu_walk;
+pub(crate) mod walk;
 
 pub use walk::Resolved;

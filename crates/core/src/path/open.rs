@@ -4,6 +4,7 @@ use super::walk::{Resolved, Walk};
 use crate::FileSystem;
 use crate::node::Node;
 use crate::open::OpenFile;
+use crate::shared::retry_if_stale;
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result, is_special};
 
 impl FileSystem {
@@ -21,8 +22,7 @@ impl FileSystem {
         flags: OpenFlags,
         perm: u16,
     ) -> Result<OpenFile> {
-        self.core
-            .retry_if_stale(|| self.open_path(who, base, path, flags, perm))
+        retry_if_stale(&self.core, || self.open_path(who, base, path, flags, perm))
     }
 
     fn open_path(

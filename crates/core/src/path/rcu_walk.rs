@@ -14,7 +14,10 @@ use crate::FileSystem;
 use crate::core::Core;
 use crate::directory::Known;
 use crate::inode::{Inode, Numbered as _};
+use crate::lifecycle::revoke::no_entry;
+use crate::load::keep_inode;
 use crate::node::Node;
+use crate::shared::retry_if_stale;
 use crate::types::{Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result};
 
 /// The result of a walk without locks.
@@ -40,71 +43,69 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
     path
 }
 
-impl Core {
-    /// The inode of this number, if it is in memory and live.
-    pub(crate) fn live<'g>(&'g self, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
-        self.index
-            .peek(ino.0, guard)
-            .filter(|inode| inode.is_live() && !inode.is_new())
-    }
+/// The inode of this number, if it is in memory and live.
+pub(crate) fn live_inode<'g>(core: &'g Core, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
+    core.index
+        .peek(ino.0, guard)
+        .filter(|inode| inode.is_live() && !inode.is_new())
+}
 
-    /// Walks from `base`. `follow`: a symbolic link as the last component has to be followed.
-    pub(super) fn rcu_walk<'g>(
-        &'g self,
-        who: &Caller,
-        base: &'g Inode,
-        path: &[u8],
-        follow: bool,
-        guard: &'g Guard,
-    ) -> RcuWalk<'g> {
-        if path.is_empty() || path.len() >= PATH_MAX || !self.policy.believes_memory() {
+/// Walks from `base`. `follow`: a symbolic link as the last component has to be followed.
+pub(super) fn rcu_walk<'g>(
+    core: &'g Core,
+    who: &Caller,
+    base: &'g Inode,
+    path: &[u8],
+    follow: bool,
+    guard: &'g Guard,
+) -> RcuWalk<'g> {
+    if path.is_empty() || path.len() >= PATH_MAX || !core.policy.believes_memory() {
+        return RcuWalk::NeedsRefWalk;
+    }
+    let mut at = base;
+    if path[0] == b'/' {
+        match live_inode(core, Ino::ROOT, guard) {
+            Some(root) => at = root,
+            None => return RcuWalk::NeedsRefWalk,
+        }
+    }
+    let mut rest = skip_slashes(path);
+    while !rest.is_empty() {
+        let (name, behind) = split(rest);
+        let Ok(body) = at.directory() else {
+            return RcuWalk::NeedsRefWalk;
+        };
+        if name.len() > NAME_MAX || !at.permits(who, Access::EXEC, guard) {
             return RcuWalk::NeedsRefWalk;
         }
-        let mut at = base;
-        if path[0] == b'/' {
-            match self.live(Ino::ROOT, guard) {
-                Some(root) => at = root,
-                None => return RcuWalk::NeedsRefWalk,
-            }
-        }
-        let mut rest = skip_slashes(path);
-        while !rest.is_empty() {
-            let (name, behind) = split(rest);
-            let Ok(body) = at.directory() else {
-                return RcuWalk::NeedsRefWalk;
-            };
-            if name.len() > NAME_MAX || !at.permits(who, Access::EXEC, guard) {
-                return RcuWalk::NeedsRefWalk;
-            }
-            rest = skip_slashes(behind);
-            let ino = match name {
-                b"." => continue,
-                b".." => Ino(body.parent.load(Ordering::Relaxed)),
-                _ => match body.names.look_in(name, guard) {
-                    Known::Found(entry)
-                        if entry.kind == FileType::Symlink && (follow || !behind.is_empty()) =>
-                    {
-                        return RcuWalk::NeedsRefWalk;
-                    }
-                    Known::Found(entry) if !entry.kind.is_dir() && !behind.is_empty() => {
-                        return RcuWalk::NeedsRefWalk;
-                    }
-                    Known::Found(entry) => entry.ino,
-                    Known::Unknown => return RcuWalk::NeedsRefWalk,
-                    Known::Negative if path.contains(&0) => return RcuWalk::NeedsRefWalk,
-                    Known::Negative => return RcuWalk::Missing,
-                },
-            };
-            match self.live(ino, guard) {
-                Some(inode) => {
-                    inode.touch(&self.reclaim.epochs);
-                    at = inode;
+        rest = skip_slashes(behind);
+        let ino = match name {
+            b"." => continue,
+            b".." => Ino(body.parent.load(Ordering::Relaxed)),
+            _ => match body.names.look_in(name, guard) {
+                Known::Found(entry)
+                    if entry.kind == FileType::Symlink && (follow || !behind.is_empty()) =>
+                {
+                    return RcuWalk::NeedsRefWalk;
                 }
-                None => return RcuWalk::NeedsRefWalk,
+                Known::Found(entry) if !entry.kind.is_dir() && !behind.is_empty() => {
+                    return RcuWalk::NeedsRefWalk;
+                }
+                Known::Found(entry) => entry.ino,
+                Known::Unknown => return RcuWalk::NeedsRefWalk,
+                Known::Negative if path.contains(&0) => return RcuWalk::NeedsRefWalk,
+                Known::Negative => return RcuWalk::Missing,
+            },
+        };
+        match live_inode(core, ino, guard) {
+            Some(inode) => {
+                inode.touch(&core.reclaim.epochs);
+                at = inode;
             }
+            None => return RcuWalk::NeedsRefWalk,
         }
-        RcuWalk::Found(at)
     }
+    RcuWalk::Found(at)
 }
 
 impl FileSystem {
@@ -118,16 +119,16 @@ impl FileSystem {
     pub fn stat_at(&self, who: &Caller, base: &Node, path: &[u8], follow: bool) -> Result<Attr> {
         {
             let guard = epoch::pin();
-            match self.core.rcu_walk(who, base.inode(), path, follow, &guard) {
+            match rcu_walk(&self.core, who, base.inode(), path, follow, &guard) {
                 RcuWalk::Found(inode) if inode.has_known_space() => {
                     inode.note_look();
                     return Ok(inode.stat());
                 }
-                RcuWalk::Missing => return Err(self.core.no_entry()),
+                RcuWalk::Missing => return Err(no_entry(&self.core)),
                 RcuWalk::Found(_) | RcuWalk::NeedsRefWalk => {}
             }
         }
-        self.core.retry_if_stale(|| {
+        retry_if_stale(&self.core, || {
             let node = self.resolve_slowly(who, base, path, follow)?;
             self.attributes(&node)
         })
@@ -142,20 +143,19 @@ impl FileSystem {
     pub fn resolve(&self, who: &Caller, base: &Node, path: &[u8], follow: bool) -> Result<Node> {
         {
             let guard = epoch::pin();
-            match self.core.rcu_walk(who, base.inode(), path, follow, &guard) {
+            match rcu_walk(&self.core, who, base.inode(), path, follow, &guard) {
                 RcuWalk::Found(inode) => {
                     if let Some(node) = Node::acquire(inode) {
                         if inode.is_marked_freeing() {
-                            self.core.keep(&node);
+                            keep_inode(&self.core, &node);
                         }
                         return Ok(node);
                     }
                 }
-                RcuWalk::Missing => return Err(self.core.no_entry()),
+                RcuWalk::Missing => return Err(no_entry(&self.core)),
                 RcuWalk::NeedsRefWalk => {}
             }
         }
-        self.core
-            .retry_if_stale(|| self.resolve_slowly(who, base, path, follow))
+        retry_if_stale(&self.core, || self.resolve_slowly(who, base, path, follow))
     }
 }

@@ -1,4 +1,6 @@
 use crate::FileSystem;
+use crate::attributes::atime::note_access;
+use crate::namespace::lookup::search;
 use crate::node::Node;
 use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX, is_special};
 
@@ -64,7 +66,7 @@ impl Walk {
             let (name, behind) = rest.split_at(len);
             if behind.iter().all(|&byte| byte == b'/') {
                 // The last directory has to be searchable, whether or not the name exists.
-                core.search(who, self.dir.inode())?;
+                search(core, who, self.dir.inode())?;
                 return Ok(Resolved {
                     dir: self.dir.clone(),
                     name: name.to_vec(),
@@ -73,7 +75,7 @@ impl Walk {
             }
             let node = fs.lookup(who, &self.dir, name)?;
             if let Some(target) = node.inode().target() {
-                core.accessed(node.inode());
+                note_access(core, node.inode());
                 let path = [target, behind].concat();
                 self.follow(fs, path)?;
             } else {
@@ -87,7 +89,7 @@ impl Walk {
     /// Continues along the target of a symbolic link that is the last name.
     pub(super) fn through(&mut self, fs: &FileSystem, link: &Node, at: Resolved) -> Result<()> {
         let target = link.inode().target().ok_or(Errno::EINVAL)?;
-        fs.core.accessed(link.inode());
+        note_access(&fs.core, link.inode());
         let mut path = target.to_vec();
         if at.trailing_slash {
             path.push(b'/');

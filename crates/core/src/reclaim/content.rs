@@ -15,8 +15,12 @@ use parking_lot::Mutex;
 use super::passed;
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, Part, Scanned, WHOLE};
+use crate::inodes::evict::put_node;
+use crate::inodes::walk::walk_inodes_if;
 use crate::inodes::{InodeWalk, Take, Visit};
+use crate::io::populate::loaded_account;
 use crate::node::Node;
+use crate::reclaim::{balance_sides, content_max};
 use crate::types::Ino;
 
 /// Pages that are forgotten between two checks: a group of them.
@@ -75,7 +79,7 @@ impl Shrinker for Content {
     }
 
     fn load(&self, core: &Core) -> Load {
-        let limit = core.content_max();
+        let limit = content_max(core);
         let slack = (limit / 16).min(SLACK_MAX);
         Load {
             held: core.cache.bytes(),
@@ -106,7 +110,7 @@ impl Shrinker for Content {
             let Some(&set) = SETS.get(clock_hand.rounds) else {
                 break;
             };
-            let round = core.turn(&mut clock_hand, &mut left, set);
+            let round = turn_clock(core, &mut clock_hand, &mut left, set);
             clock_hand.rounds += usize::from(round);
         }
         match request.objects - left {
@@ -120,174 +124,172 @@ impl Shrinker for Content {
     }
 }
 
-impl Core {
-    /// The value that [`shrink_content_since`](Self::shrink_content_since) needs from before pages
-    /// are added.
-    #[inline]
-    pub(crate) fn cached(&self) -> i64 {
-        self.cache.own_bytes()
-    }
+/// The value that [`shrink_content_since`] needs from before pages
+/// are added.
+#[inline]
+pub(crate) fn cached_pages(core: &Core) -> i64 {
+    core.cache.own_bytes()
+}
 
-    /// Frees memory, if this thread has added pages since [`cached`](Self::cached) and there are
-    /// too many. The caller holds no lock.
-    #[inline]
-    pub(crate) fn shrink_content_since(&self, before: i64) {
-        // Without shrinkers nothing can be evicted.
-        if self.reclaim.shrinkers.get().is_none() {
-            return;
-        }
-        let step = (self.reclaim.limit() / 64).min(STEP_MAX);
-        let came = passed(before, self.cache.own_bytes(), step);
-        if came > 0 {
-            let pages = came.div_ceil(PAGE_SIZE as u64);
-            self.reclaim.epochs.pass(pages, self.cache.pages());
-            self.reclaim.memory.look();
-            self.shrink();
+/// Frees memory, if this thread has added pages since [`cached_pages`] and there are
+/// too many. The caller holds no lock.
+#[inline]
+pub(crate) fn shrink_content_since(core: &Core, before: i64) {
+    // Without shrinkers nothing can be evicted.
+    if core.reclaim.shrinkers.get().is_none() {
+        return;
+    }
+    let step = (core.reclaim.limit() / 64).min(STEP_MAX);
+    let came = passed(before, core.cache.own_bytes(), step);
+    if came > 0 {
+        let pages = came.div_ceil(PAGE_SIZE as u64);
+        core.reclaim.epochs.pass(pages, core.cache.pages());
+        core.reclaim.memory.look();
+        shrink_content(core);
+    }
+}
+
+#[cold]
+fn shrink_content(core: &Core) {
+    if let Some(shrinkers) = core.reclaim.shrinkers.get() {
+        balance_sides(core);
+        // Metadata above its share has to leave first.
+        shrinkers.metadata.shrink(core);
+        shrinkers.content.shrink(core);
+    }
+}
+
+/// Continues until `left` pages were freed or the round is over; returns whether it is.
+fn turn_clock(core: &Core, clock_hand: &mut ClockHand, left: &mut u64, set: Option<Set>) -> bool {
+    if let Some((ino, page)) = clock_hand.at.take()
+        && let Some(inode) = core.index.get(ino.0)
+    {
+        let node = Node::new(inode);
+        clock_hand.at = forget_from(core, node.inode(), page, left, set);
+        put_node(core, node);
+        if *left == 0 {
+            return false;
         }
     }
-
-    #[cold]
-    fn shrink(&self) {
-        if let Some(shrinkers) = self.reclaim.shrinkers.get() {
-            self.balance_sides();
-            // Metadata above its share has to leave first.
-            shrinkers.metadata.shrink(self);
-            shrinkers.content.shrink(self);
+    let ClockHand { walk, at, .. } = clock_hand;
+    // The walk references no more files than have `left` pages together, if all were in memory
+    // and unused.
+    let room = Cell::new(*left);
+    let is_to_go = |inode: &Inode| {
+        let idle = |set| inode.scan(Part::Content, set, &core.reclaim.epochs) == Scanned::Idle;
+        let has_pages = inode.regular().is_ok_and(|pages| !pages.is_empty());
+        if !has_pages || inode.size() <= WHOLE && !set.is_none_or(idle) {
+            return Take::No;
         }
+        let pages = inode.size().div_ceil(PAGE_SIZE as u64).max(1);
+        room.set(room.get().saturating_sub(pages));
+        match room.get() {
+            0 => Take::Last,
+            _ => Take::Yes,
+        }
+    };
+    let walked = walk_inodes_if(core, walk, is_to_go, &mut |node| {
+        *at = forget_from(core, node.inode(), 0, left, set);
+        room.set(*left);
+        let go_on = at.is_none() && *left > 0;
+        Ok(if go_on { Visit::Continue } else { Visit::Stop })
+    });
+    debug_assert!(walked.is_ok(), "nobody failed");
+    let round = walk.is_done();
+    if round {
+        *walk = InodeWalk::new();
     }
+    round
+}
 
-    /// Continues until `left` pages were freed or the round is over; returns whether it is.
-    fn turn(&self, clock_hand: &mut ClockHand, left: &mut u64, set: Option<Set>) -> bool {
-        if let Some((ino, page)) = clock_hand.at.take()
-            && let Some(inode) = self.index.get(ino.0)
-        {
-            let node = Node::new(inode);
-            clock_hand.at = self.forget_from(node.inode(), page, left, set);
-            self.put(node);
-            if *left == 0 {
-                return false;
-            }
+/// Forgets pages of a file from `page` on, at most `left`; returns where it stopped, if not at
+/// the end. `set`: the set in which the file was found.
+fn forget_from(
+    core: &Core,
+    inode: &Inode,
+    mut page: u64,
+    left: &mut u64,
+    set: Option<Set>,
+) -> Option<(Ino, u64)> {
+    let pages = inode.regular().ok()?;
+    let mut pages = pages.lock();
+    let size = inode.size();
+    let whole = size.div_ceil(PAGE_SIZE as u64);
+    if !inode.is_mapped() || pages.frames() == 0 {
+        return None;
+    }
+    if size <= WHOLE && (pages.frames(), pages.pages()) == (whole, whole) {
+        pages.begin();
+        inode.unmapped();
+        pages.clear(loaded_account(core));
+        inode.clear_content_marks();
+        if set == Some(Set::Probation) {
+            let most = core.reclaim.limit() / PAGE_SIZE as u64;
+            core.reclaim.content_ghosts.note(inode.key(), whole, most);
         }
-        let ClockHand { walk, at, .. } = clock_hand;
-        // The walk references no more files than have `left` pages together, if all were in memory
-        // and unused.
-        let room = Cell::new(*left);
-        let is_to_go = |inode: &Inode| {
-            let idle = |set| inode.scan(Part::Content, set, &self.reclaim.epochs) == Scanned::Idle;
-            let has_pages = inode.regular().is_ok_and(|pages| !pages.is_empty());
-            if !has_pages || inode.size() <= WHOLE && !set.is_none_or(idle) {
-                return Take::No;
-            }
-            let pages = inode.size().div_ceil(PAGE_SIZE as u64).max(1);
-            room.set(room.get().saturating_sub(pages));
-            match room.get() {
-                0 => Take::Last,
-                _ => Take::Yes,
+        *left = left.saturating_sub(whole);
+        return None;
+    }
+    let mut stopped = None;
+    while let Some(next) = pages.next_present(page).filter(|next| *next < whole) {
+        if *left == 0 {
+            stopped = Some((inode.ino(), next));
+            break;
+        }
+        let gone;
+        // The pages of a small file have no marks.
+        (gone, page) = match set.filter(|_| size > WHOLE) {
+            Some(set) => forget_unused(core, inode, &mut pages, next..whole, *left, set),
+            None => {
+                let end = (next + RUN.min(*left)).min(whole);
+                pages.begin();
+                inode.partial();
+                (pages.forget(next..end, loaded_account(core)), end)
             }
         };
-        let walked = self.walk_inodes_if(walk, is_to_go, &mut |node| {
-            *at = self.forget_from(node.inode(), 0, left, set);
-            room.set(*left);
-            let go_on = at.is_none() && *left > 0;
-            Ok(if go_on { Visit::Continue } else { Visit::Stop })
-        });
-        debug_assert!(walked.is_ok(), "nobody failed");
-        let round = walk.is_done();
-        if round {
-            *walk = InodeWalk::new();
-        }
-        round
+        *left = left.saturating_sub(gone);
     }
+    pages.has_size(size);
+    stopped
+}
 
-    /// Forgets pages of a file from `page` on, at most `left`; returns where it stopped, if not at
-    /// the end. `set`: the set in which the file was found.
-    fn forget_from(
-        &self,
-        inode: &Inode,
-        mut page: u64,
-        left: &mut u64,
-        set: Option<Set>,
-    ) -> Option<(Ino, u64)> {
-        let pages = inode.regular().ok()?;
-        let mut pages = pages.lock();
-        let size = inode.size();
-        let whole = size.div_ceil(PAGE_SIZE as u64);
-        if !inode.is_mapped() || pages.frames() == 0 {
-            return None;
-        }
-        if size <= WHOLE && (pages.frames(), pages.pages()) == (whole, whole) {
-            pages.begin();
-            inode.unmapped();
-            pages.clear(self.loaded());
-            inode.clear_content_marks();
-            if set == Some(Set::Probation) {
-                let most = self.reclaim.limit() / PAGE_SIZE as u64;
-                self.reclaim.content_ghosts.note(inode.key(), whole, most);
-            }
-            *left = left.saturating_sub(whole);
-            return None;
-        }
-        let mut stopped = None;
-        while let Some(next) = pages.next_present(page).filter(|next| *next < whole) {
-            if *left == 0 {
-                stopped = Some((inode.ino(), next));
-                break;
-            }
-            let gone;
-            // The pages of a small file have no marks.
-            (gone, page) = match set.filter(|_| size > WHOLE) {
-                Some(set) => self.forget_unused(inode, &mut pages, next..whole, *left, set),
-                None => {
-                    let end = (next + RUN.min(*left)).min(whole);
-                    pages.begin();
-                    inode.partial();
-                    (pages.forget(next..end, self.loaded()), end)
-                }
-            };
-            *left = left.saturating_sub(gone);
-        }
-        pages.has_size(size);
-        stopped
+/// Forgets the pages of this range, within its first group, that were not referenced again.
+/// Returns their number, and the end of the group.
+fn forget_unused(
+    core: &Core,
+    inode: &Inode,
+    pages: &mut PagesLock<'_>,
+    within: Range<u64>,
+    most: u64,
+    set: Set,
+) -> (u64, u64) {
+    let end = (within.start / RUN + 1) * RUN;
+    let unused = pages.look(within, set, core.reclaim.epochs.epoch(), most);
+    if unused.count() > 0 {
+        pages.begin();
+        inode.partial();
+        pages.forget_unused(&unused, loaded_account(core));
     }
+    if set == Set::Probation {
+        let most = core.reclaim.limit() / PAGE_SIZE as u64;
+        let ghosts = &core.reclaim.content_ghosts;
+        unused
+            .pages()
+            .for_each(|page| ghosts.note(page_key(inode.ino(), page), 1, most));
+    }
+    (unused.count(), end)
+}
 
-    /// Forgets the pages of this range, within its first group, that were not referenced again.
-    /// Returns their number, and the end of the group.
-    fn forget_unused(
-        &self,
-        inode: &Inode,
-        pages: &mut PagesLock<'_>,
-        within: Range<u64>,
-        most: u64,
-        set: Set,
-    ) -> (u64, u64) {
-        let end = (within.start / RUN + 1) * RUN;
-        let unused = pages.look(within, set, self.reclaim.epochs.epoch(), most);
-        if unused.count() > 0 {
-            pages.begin();
-            inode.partial();
-            pages.forget_unused(&unused, self.loaded());
-        }
-        if set == Set::Probation {
-            let most = self.reclaim.limit() / PAGE_SIZE as u64;
-            let ghosts = &self.reclaim.content_ghosts;
-            unused
-                .pages()
-                .for_each(|page| ghosts.note(page_key(inode.ino(), page), 1, most));
-        }
-        (unused.count(), end)
+/// Forgets the pages of all files that this walk visits.
+pub(crate) fn forget_all(core: &Core, mut walk: InodeWalk) {
+    if core.failure.is_latched() {
+        return;
     }
-
-    /// Forgets the pages of all files that this walk visits.
-    pub(crate) fn forget_all(&self, mut walk: InodeWalk) {
-        if self.failure.is_latched() {
-            return;
-        }
-        let has_pages =
-            |inode: &Inode| Take::from(inode.regular().is_ok_and(|pages| !pages.is_empty()));
-        let walked = self.walk_inodes_if(&mut walk, has_pages, &mut |node| {
-            self.forget_from(node.inode(), 0, &mut { u64::MAX }, None);
-            Ok(Visit::Continue)
-        });
-        debug_assert!(walked.is_ok(), "nobody failed");
-    }
+    let has_pages =
+        |inode: &Inode| Take::from(inode.regular().is_ok_and(|pages| !pages.is_empty()));
+    let walked = walk_inodes_if(core, &mut walk, has_pages, &mut |node| {
+        forget_from(core, node.inode(), 0, &mut { u64::MAX }, None);
+        Ok(Visit::Continue)
+    });
+    debug_assert!(walked.is_ok(), "nobody failed");
 }

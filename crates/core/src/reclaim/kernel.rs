@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::Core;
 use crate::evictions::Cursor;
+use crate::observer::{ask_back, is_observed};
 
 /// About how many inodes are requested at once.
 const ASKED: u64 = 16_384;
@@ -56,7 +57,7 @@ impl Shrinker for Kernel {
     }
 
     fn count(&self, core: &Core) -> Count {
-        match core.is_observed() {
+        match is_observed(core) {
             true => Count::Objects(core.evictions.away().inodes),
             false => Count::Empty,
         }
@@ -77,7 +78,7 @@ impl Shrinker for Kernel {
         asking.turn = turn;
         asking.last = Some((away, inodes.len() as u64));
         drop(asking);
-        core.ask_back(&inodes);
+        ask_back(core, &inodes);
         Scan::Freed(came.min(asked))
     }
 

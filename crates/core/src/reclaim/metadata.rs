@@ -16,6 +16,9 @@ use super::{INODE_BYTES, NAME_BYTES, passed};
 use crate::core::Core;
 use crate::inode::Set;
 use crate::inodes::InodeWalk;
+use crate::inodes::evict::evict_inodes;
+use crate::namespace::load::{forget_large_directories, names_in_memory};
+use crate::reclaim::{balance_sides, metadata_bytes, metadata_max, name_bytes};
 
 /// The most inodes and names between two checks.
 const STEP_MAX: u64 = 4096;
@@ -65,7 +68,7 @@ impl Shrinker for Metadata {
     }
 
     fn load(&self, core: &Core) -> Load {
-        core.metadata_load()
+        metadata_load(core)
     }
 
     fn count(&self, core: &Core) -> Count {
@@ -82,12 +85,12 @@ impl Shrinker for Metadata {
         if request.first {
             clock_hand.left = ROUNDS;
         }
-        let Some(set) = core.set_to_give(clock_hand.left) else {
+        let Some(set) = set_to_give(core, clock_hand.left) else {
             return Scan::Stop;
         };
         let of = set as usize;
         let range = (clock_hand.at[of], u64::MAX);
-        let (next, dropped) = core.evict(range, &mut { request.objects }, Some(set));
+        let (next, dropped) = evict_inodes(core, range, &mut { request.objects }, Some(set));
         clock_hand.left[of] -= u32::from(next.is_none());
         clock_hand.at[of] = next.unwrap_or(0);
         Scan::Freed(dropped.inodes)
@@ -122,12 +125,12 @@ impl Shrinker for Names {
     }
 
     fn load(&self, core: &Core) -> Load {
-        core.metadata_load()
+        metadata_load(core)
     }
 
     fn count(&self, core: &Core) -> Count {
-        match core.names_in_memory() {
-            Some(names) if core.name_bytes() > self.load(core).stop / NAMES_PART => {
+        match names_in_memory(core) {
+            Some(names) if name_bytes(core) > self.load(core).stop / NAMES_PART => {
                 // Inodes go first.
                 Count::Objects(if core.reclaim.frees_inodes() {
                     0
@@ -147,75 +150,73 @@ impl Shrinker for Names {
         if walk.is_done() {
             return Scan::Stop;
         }
-        Scan::Freed(core.forget_large_directories(&mut walk, request.objects))
+        Scan::Freed(forget_large_directories(core, &mut walk, request.objects))
     }
 }
 
-impl Core {
-    /// The value that [`shrink_inodes_since`](Self::shrink_inodes_since) needs from before inodes
-    /// or names are added.
-    #[inline]
-    pub(crate) fn added_so_far(&self) -> i64 {
-        self.names.own().wrapping_add(self.index.own_len())
-    }
+/// The value that [`shrink_inodes_since`] needs from before inodes
+/// or names are added.
+#[inline]
+pub(crate) fn added_so_far(core: &Core) -> i64 {
+    core.names.own().wrapping_add(core.index.own_len())
+}
 
-    /// Evicts unused inodes, if this thread has added inodes or names since
-    /// [`added_so_far`](Self::added_so_far) and there are too many. The caller holds no lock.
-    #[inline]
-    pub(crate) fn shrink_inodes_since(&self, before: i64) {
-        // Without shrinkers nothing can be evicted.
-        if self.reclaim.shrinkers.get().is_none() {
-            return;
-        }
-        let step = (self.reclaim.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
-        let came = passed(before, self.added_so_far(), step);
-        if came > 0 {
-            self.shrink_inodes(came);
-        }
+/// Evicts unused inodes, if this thread has added inodes or names since
+/// [`added_so_far`] and there are too many. The caller holds no lock.
+#[inline]
+pub(crate) fn shrink_inodes_since(core: &Core, before: i64) {
+    // Without shrinkers nothing can be evicted.
+    if core.reclaim.shrinkers.get().is_none() {
+        return;
     }
+    let step = (core.reclaim.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
+    let came = passed(before, added_so_far(core), step);
+    if came > 0 {
+        shrink_inodes(core, came);
+    }
+}
 
-    /// Evicts unused inodes, after this thread has added `came` inodes and names.
-    #[cold]
-    fn shrink_inodes(&self, came: u64) {
-        hop!();
-        let names = u64::try_from(self.names.sum()).unwrap_or(0);
-        self.reclaim.epochs.pass(came, self.index.len() + names);
-        self.reclaim.memory.look();
-        let Some(shrinkers) = self.reclaim.shrinkers.get() else {
-            return;
-        };
-        self.balance_sides();
-        match shrinkers.metadata.shrink(self) {
-            Shrunk::Enough | Shrunk::Left => return,
-            Shrunk::Reached => {}
-            // Elsewhere there is little to free, and all inodes would be scanned.
-            Shrunk::Short => _ = shrinkers.names.shrink(self),
-        }
-        shrinkers.kernel.shrink(self);
+/// Evicts unused inodes, after this thread has added `came` inodes and names.
+#[cold]
+fn shrink_inodes(core: &Core, came: u64) {
+    hop!();
+    let names = u64::try_from(core.names.sum()).unwrap_or(0);
+    core.reclaim.epochs.pass(came, core.index.len() + names);
+    core.reclaim.memory.look();
+    let Some(shrinkers) = core.reclaim.shrinkers.get() else {
+        return;
+    };
+    balance_sides(core);
+    match shrinkers.metadata.shrink(core) {
+        Shrunk::Enough | Shrunk::Left => return,
+        Shrunk::Reached => {}
+        // Elsewhere there is little to free, and all inodes would be scanned.
+        Shrunk::Short => _ = shrinkers.names.shrink(core),
     }
+    shrinkers.kernel.shrink(core);
+}
 
-    /// The memory of inodes and names, and its limits.
-    pub(crate) fn metadata_load(&self) -> Load {
-        let limit = self.metadata_max();
-        // More than is added until the next check.
-        let slack = 2 * STEP_MAX * (INODE_BYTES + NAME_BYTES);
-        Load {
-            held: self.metadata_bytes(),
-            wake: limit,
-            stop: limit - (limit / 16).min(slack),
-            wait: limit.saturating_add(limit / 32),
-        }
+/// The memory of inodes and names, and its limits.
+pub(crate) fn metadata_load(core: &Core) -> Load {
+    let limit = metadata_max(core);
+    // More than is added until the next check.
+    let slack = 2 * STEP_MAX * (INODE_BYTES + NAME_BYTES);
+    Load {
+        held: metadata_bytes(core),
+        wake: limit,
+        stop: limit - (limit / 16).min(slack),
+        wait: limit.saturating_add(limit / 32),
     }
+}
 
-    /// The set to scan, of those with rounds left: probation, unless it is small.
-    fn set_to_give(&self, left: [u32; 2]) -> Option<Set> {
-        let there = self.index.len();
-        let main = u64::try_from(self.reclaim.main.sum()).unwrap_or(0);
-        let is_short = there.saturating_sub(main) <= there / PROBATION_PART;
-        let order = match is_short {
-            true => [Set::Main, Set::Probation],
-            false => [Set::Probation, Set::Main],
-        };
-        order.into_iter().find(|set| left[*set as usize] > 0)
-    }
+/// The set to scan, of those with rounds left: probation, unless it is small.
+fn set_to_give(core: &Core, left: [u32; 2]) -> Option<Set> {
+    let there = core.index.len();
+    let main = u64::try_from(core.reclaim.main.sum()).unwrap_or(0);
+    let is_short = there.saturating_sub(main) <= there / PROBATION_PART;
+    let order = match is_short {
+        true => [Set::Main, Set::Probation],
+        false => [Set::Probation, Set::Main],
+    };
+    order.into_iter().find(|set| left[*set as usize] > 0)
 }

@@ -17,12 +17,12 @@
 //! *Locking.* A hand's lock comes after its shrinker's lock, which is taken with no lock held, and
 //! before all others.
 
-mod balance;
-mod content;
-mod ghosts;
-mod kernel;
-mod metadata;
-mod sizes;
+pub(crate) mod balance;
+pub(crate) mod content;
+pub(crate) mod ghosts;
+pub(crate) mod kernel;
+pub(crate) mod metadata;
+pub(crate) mod sizes;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -40,7 +40,7 @@ pub(crate) use content::page_key;
 use ghosts::Ghosts;
 use kernel::Kernel;
 use metadata::{Metadata, Names};
-use sizes::{Sizes, name_bytes};
+use sizes::{Sizes, bytes_per_name};
 
 /// Memory of an inode without its slot in the index, and without rare parts.
 const ALONE_BYTES: u64 = size_of::<Inode>() as u64;
@@ -152,79 +152,77 @@ fn passed(before: i64, now: i64, step: u64) -> u64 {
     u64::try_from(steps).unwrap_or(0) << shift
 }
 
-impl Core {
-    /// Joins the memory that it was made with: what it holds counts, and is freed on demand.
-    pub(crate) fn join_memory(self: &Arc<Self>) {
-        let memory = &self.reclaim.memory;
-        let all = memory.shrinkers();
-        let shrinkers = Shrinkers {
-            metadata: all.register(Metadata::default(), self),
-            names: all.register(Names::default(), self),
-            content: all.register(Content::default(), self),
-            kernel: all.register(Kernel::default(), self),
-        };
-        // It joins once.
-        let _ = self.reclaim.shrinkers.set(Box::new(shrinkers));
-        memory.join(Arc::downgrade(self) as Weak<dyn Member>);
-    }
+/// Joins the memory that it was made with: what it holds counts, and is freed on demand.
+pub(crate) fn join_memory(core: &Arc<Core>) {
+    let memory = &core.reclaim.memory;
+    let all = memory.shrinkers();
+    let shrinkers = Shrinkers {
+        metadata: all.register(Metadata::default(), core),
+        names: all.register(Names::default(), core),
+        content: all.register(Content::default(), core),
+        kernel: all.register(Kernel::default(), core),
+    };
+    // It joins once.
+    let _ = core.reclaim.shrinkers.set(Box::new(shrinkers));
+    memory.join(Arc::downgrade(core) as Weak<dyn Member>);
+}
 
-    /// About the memory of inodes.
-    fn inode_bytes(&self) -> u64 {
-        let each = ALONE_BYTES + self.reclaim.extension_sizes.mean().unwrap_or(0);
-        self.index.len() * each + self.index.node_bytes()
-    }
+/// About the memory of inodes.
+fn inode_bytes(core: &Core) -> u64 {
+    let each = ALONE_BYTES + core.reclaim.extension_sizes.mean().unwrap_or(0);
+    core.index.len() * each + core.index.node_bytes()
+}
 
-    /// About the memory of names.
-    pub(crate) fn name_bytes(&self) -> u64 {
-        u64::try_from(self.names.sum()).unwrap_or(0) * name_bytes(&self.reclaim.name_sizes)
-    }
+/// About the memory of names.
+pub(crate) fn name_bytes(core: &Core) -> u64 {
+    u64::try_from(core.names.sum()).unwrap_or(0) * bytes_per_name(&core.reclaim.name_sizes)
+}
 
-    fn metadata_bytes(&self) -> u64 {
-        self.inode_bytes() + self.name_bytes()
-    }
+fn metadata_bytes(core: &Core) -> u64 {
+    inode_bytes(core) + name_bytes(core)
+}
 
-    /// The limit of inodes and names: their share, and what content leaves.
-    fn metadata_max(&self) -> u64 {
-        let (whole, balance) = (self.reclaim.limit(), &self.reclaim.balance);
-        let left = whole.saturating_sub(self.cache.bytes());
-        balance.metadata(whole).max(left)
-    }
+/// The limit of inodes and names: their share, and what content leaves.
+fn metadata_max(core: &Core) -> u64 {
+    let (whole, balance) = (core.reclaim.limit(), &core.reclaim.balance);
+    let left = whole.saturating_sub(core.cache.bytes());
+    balance.metadata(whole).max(left)
+}
 
-    /// The limit of content: its share, and what inodes and names leave.
-    fn content_max(&self) -> u64 {
-        let (whole, balance) = (self.reclaim.limit(), &self.reclaim.balance);
-        whole - balance.metadata(whole).min(self.metadata_bytes())
-    }
+/// The limit of content: its share, and what inodes and names leave.
+fn content_max(core: &Core) -> u64 {
+    let (whole, balance) = (core.reclaim.limit(), &core.reclaim.balance);
+    whole - balance.metadata(whole).min(metadata_bytes(core))
+}
 
-    /// The number of inodes that may still be read ahead. 0 while inodes are being evicted.
-    pub(crate) fn prefetch_room(&self) -> usize {
-        if self.reclaim.frees_inodes() {
-            return 0;
-        }
-        let share = self.reclaim.limit() / 2 / READAHEAD_PART / INODE_BYTES;
-        let is_scarce = self.metadata_bytes() > self.metadata_max() / 4 * 3;
-        let most = if is_scarce { share / 2 } else { share }.max(READAHEAD_LEAST);
-        let unmet = self.readahead.issued.sum()
-            - self.reclaim.epochs.first_uses.sum()
-            - self.readahead.wasted.sum();
-        let room = most.saturating_sub(u64::try_from(unmet).unwrap_or(0));
-        usize::try_from(room).unwrap_or(usize::MAX)
+/// The number of inodes that may still be read ahead. 0 while inodes are being evicted.
+pub(crate) fn prefetch_room(core: &Core) -> usize {
+    if core.reclaim.frees_inodes() {
+        return 0;
     }
+    let share = core.reclaim.limit() / 2 / READAHEAD_PART / INODE_BYTES;
+    let is_scarce = metadata_bytes(core) > metadata_max(core) / 4 * 3;
+    let most = if is_scarce { share / 2 } else { share }.max(READAHEAD_LEAST);
+    let unmet = core.readahead.issued.sum()
+        - core.reclaim.epochs.first_uses.sum()
+        - core.readahead.wasted.sum();
+    let room = most.saturating_sub(u64::try_from(unmet).unwrap_or(0));
+    usize::try_from(room).unwrap_or(usize::MAX)
+}
 
-    /// Updates the shares by the refaults.
-    fn balance_sides(&self) {
-        let refaults = |ghosts: &Ghosts| u64::try_from(ghosts.refaults.sum()).unwrap_or(0);
-        let reclaim = &self.reclaim;
-        let metadata = Side {
-            held: self.metadata_bytes(),
-            refaults: refaults(&reclaim.ghosts),
-        };
-        let content = Side {
-            held: self.cache.bytes(),
-            refaults: refaults(&reclaim.content_ghosts),
-        };
-        reclaim.balance.update(metadata, content);
-    }
+/// Updates the shares by the refaults.
+fn balance_sides(core: &Core) {
+    let refaults = |ghosts: &Ghosts| u64::try_from(ghosts.refaults.sum()).unwrap_or(0);
+    let reclaim = &core.reclaim;
+    let metadata = Side {
+        held: metadata_bytes(core),
+        refaults: refaults(&reclaim.ghosts),
+    };
+    let content = Side {
+        held: core.cache.bytes(),
+        refaults: refaults(&reclaim.content_ghosts),
+    };
+    reclaim.balance.update(metadata, content);
 }
 
 impl Member for Core {
@@ -232,9 +230,9 @@ impl Member for Core {
         Usage::NONE
             .with(
                 Class::Inodes,
-                self.inode_bytes() + self.reclaim.ghosts.bytes(),
+                inode_bytes(self) + self.reclaim.ghosts.bytes(),
             )
-            .with(Class::Names, self.name_bytes())
+            .with(Class::Names, name_bytes(self))
             .with(Class::Content, self.cache.bytes())
             .with(Class::Kernel, self.evictions.away().bytes)
     }

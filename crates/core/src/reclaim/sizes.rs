@@ -39,7 +39,7 @@ impl Sizes {
 }
 
 /// Memory of a name, with names of these sizes.
-pub(super) fn name_bytes(names: &Sizes) -> u64 {
+pub(super) fn bytes_per_name(names: &Sizes) -> u64 {
     names.mean().map_or(NAME_BYTES, |bytes| {
         (HEAD + bytes).next_multiple_of(GRAIN) + PLACES
     })
@@ -52,10 +52,10 @@ mod tests {
     #[test]
     fn names_take_as_much_as_those_that_came() {
         let sizes = Sizes::default();
-        assert_eq!(name_bytes(&sizes), NAME_BYTES);
+        assert_eq!(bytes_per_name(&sizes), NAME_BYTES);
         sizes.came(1000, 8000);
-        assert_eq!(name_bytes(&sizes), 64);
+        assert_eq!(bytes_per_name(&sizes), 64);
         sizes.came(1000, 200_000);
-        assert_eq!(name_bytes(&sizes), 160);
+        assert_eq!(bytes_per_name(&sizes), 160);
     }
 }

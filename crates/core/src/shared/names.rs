@@ -5,11 +5,12 @@ use holdfast_sync::epoch;
 use std::collections::HashSet;
 use std::time::Instant;
 
-use super::SharedStore;
+use super::shared_store::SharedStore;
 use crate::coherence::{NamesRead, Standing};
 use crate::core::Core;
 use crate::directory::{Directory, Names, Residency};
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::shared::{ask_for_record, date_inode, refresh_inode};
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, NAME_MAX, Result};
 
@@ -39,161 +40,154 @@ impl NamesAsked {
     }
 }
 
-impl Core {
-    /// Are the names in memory those of a fresh directory?
-    pub(super) fn has_names(
-        &self,
-        shared: SharedStore<'_>,
-        dir: &Inode,
-        body: &DirectoryBody,
-    ) -> bool {
-        match body.names.place() {
-            Residency::Whole => true,
-            Residency::Dated => {
-                let meta = dir.meta();
-                let checked = shared.coherence.checked(dir.ino());
-                checked.names.is_some_and(|names| {
-                    let holds = || shared.coherence.names_hold(&checked, &names, shared.now());
-                    names.times == (meta.mtime, meta.ctime) && (names.settled || holds())
-                })
-            }
-            Residency::Unloaded | Residency::Partial => false,
+/// Are the names in memory those of a fresh directory?
+pub(super) fn has_names(shared: SharedStore<'_>, dir: &Inode, body: &DirectoryBody) -> bool {
+    match body.names.place() {
+        Residency::Whole => true,
+        Residency::Dated => {
+            let meta = dir.meta();
+            let checked = shared.coherence.checked(dir.ino());
+            checked.names.is_some_and(|names| {
+                let holds = || shared.coherence.names_hold(&checked, &names, shared.now());
+                names.times == (meta.mtime, meta.ctime) && (names.settled || holds())
+            })
         }
+        Residency::Unloaded | Residency::Partial => false,
     }
+}
 
-    /// Counts a single lookup. Would a listing have been as cheap as the lookups so far?
-    pub(super) fn is_to_list(&self, shared: SharedStore<'_>, dir: &Inode) -> bool {
-        let asked = shared.coherence.count_name(dir.ino());
-        u64::from(asked) >= LIST_AFTER.max(dir.size() / BYTES_A_NAME)
+/// Counts a single lookup. Would a listing have been as cheap as the lookups so far?
+pub(super) fn is_to_list(shared: SharedStore<'_>, dir: &Inode) -> bool {
+    let asked = shared.coherence.count_name(dir.ino());
+    u64::from(asked) >= LIST_AFTER.max(dir.size() / BYTES_A_NAME)
+}
+
+/// Makes sure that all names of a directory are in memory, and fresh.
+///
+/// # Errors
+/// `ESTALE`: the directory does not exist any more. Errors of the store.
+pub(crate) fn names_as_they_are(core: &Core, dir: &Inode, body: &DirectoryBody) -> Result<()> {
+    let Some(shared) = core.shared() else {
+        return Ok(());
+    };
+    if body.names.is_dead() {
+        // It was empty, and stays so.
+        return Ok(());
     }
+    refresh_inode(core, dir)?;
+    if has_names(shared, dir, body) {
+        return Ok(());
+    }
+    let coherence = shared.coherence;
+    let _listing = coherence.listing(dir.ino());
+    if has_names(shared, dir, body) {
+        return Ok(());
+    }
+    let asked = NamesAsked::now(shared, dir.ino());
+    let record = ask_for_record(core, dir.ino())?;
+    let listed = list_store(core, dir.ino())?;
+    take_in_names(core, shared, (dir, body), (asked, false), &record, &listed)
+}
 
-    /// Makes sure that all names of a directory are in memory, and fresh.
-    ///
-    /// # Errors
-    /// `ESTALE`: the directory does not exist any more. Errors of the store.
-    pub(crate) fn names_as_they_are(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
-        let Some(shared) = self.shared() else {
-            return Ok(());
+/// Applies a directory's record and all its names. `ahead`: they were read ahead.
+///
+/// # Errors
+/// `ESTALE`: the directory does not exist any more, or it was read ahead and changed through
+/// this core meanwhile. `ENOMEM`.
+pub(super) fn take_in_names(
+    core: &Core,
+    shared: SharedStore<'_>,
+    (dir, body): (&Inode, &DirectoryBody),
+    (NamesAsked { at, changes }, is_prefetch): (NamesAsked, bool),
+    record: &InodeRecord,
+    listed: &NameRun,
+) -> Result<()> {
+    let coherence = shared.coherence;
+    date_inode(core, shared, dir, record, at, false)?;
+    let mut names = body.names.write();
+    // A directory that was changed through this core during the reading is read again at its
+    // next use.
+    let is_true = coherence.changes(dir.ino()) == changes;
+    if !is_true && is_prefetch {
+        // The names in memory may be newer than this change.
+        return Err(Errno::ESTALE);
+    }
+    put_names(core, shared, (dir.ino(), &body.names), &mut names, listed)?;
+    names.become_whole(coherence.is_dated() || !is_true);
+    let Standing { settled, notified } = shared.standing(record, at);
+    let read = NamesRead {
+        at,
+        times: (record.mtime, record.ctime),
+        settled,
+        notified,
+    };
+    coherence.note_names(dir.ino(), is_true.then_some(read));
+    Ok(())
+}
+
+fn list_store(core: &Core, dir: Ino) -> Result<NameRun> {
+    let (mut all, mut run, mut after) = (NameRun::default(), NameRun::default(), 0);
+    loop {
+        core.alive()?;
+        run.clear();
+        core.store.read_names(dir, after, RUN, &mut run)?;
+        let Some(last) = run.last_cookie() else {
+            return Ok(all);
         };
-        if body.names.is_dead() {
-            // It was empty, and stays so.
+        if last <= after {
+            return Err(Errno::EUCLEAN);
+        }
+        after = last;
+        run.iter()
+            .for_each(|entry| all.push(entry.name, entry.cookie, entry.ino, entry.kind));
+    }
+}
+
+/// Replaces the names of a directory, which are locked, with a listing. Names that stay keep
+/// their cookies.
+fn put_names(
+    core: &Core,
+    shared: SharedStore<'_>,
+    (dir, directory): (Ino, &Directory),
+    names: &mut Names<'_>,
+    listed: &NameRun,
+) -> Result<()> {
+    // Longer names cannot be looked up.
+    let listed = || listed.iter().filter(|entry| entry.name.len() <= NAME_MAX);
+    let there: HashSet<&[u8]> = listed().map(|entry| entry.name).collect();
+    let gone: Vec<Box<[u8]>> = {
+        let guard = epoch::pin();
+        let before = directory.after(0, &guard);
+        let gone = before.filter(|(name, _)| !there.contains(name));
+        gone.map(|(name, _)| name.into()).collect()
+    };
+    let now = shared.now();
+    let before = i64::from(names.len());
+    // Removed names go last: a concurrent lookup finds names that moved.
+    let put = listed().try_for_each(|entry| {
+        let old = names.get(entry.name);
+        if old.is_some_and(|old| (old.ino, old.kind) == (entry.ino, entry.kind)) {
             return Ok(());
         }
-        self.refresh(dir)?;
-        if self.has_names(shared, dir, body) {
+        if !shared.is_known_by(entry.ino, dir, entry.name) {
+            shared.coherence.invalidate_if_known(entry.ino, now);
+        }
+        if let Some(old) = old {
+            // The inode lost a name: it may be freed and its number reused.
+            shared.coherence.invalidate(old.ino, now);
+            names.replace(entry.name, entry.ino, entry.kind);
             return Ok(());
         }
-        let coherence = shared.coherence;
-        let _listing = coherence.listing(dir.ino());
-        if self.has_names(shared, dir, body) {
-            return Ok(());
+        let cookie = names.next_cookie();
+        core.reclaim.name_sizes.came(1, entry.name.len());
+        names.insert(entry.name, cookie, entry.ino, entry.kind)
+    });
+    for name in &gone {
+        if let Some(old) = names.get(name) {
+            shared.coherence.invalidate(old.ino, now);
         }
-        let asked = NamesAsked::now(shared, dir.ino());
-        let record = self.ask_for_record(dir.ino())?;
-        let listed = self.list_store(dir.ino())?;
-        self.take_in_names(shared, (dir, body), (asked, false), &record, &listed)
+        names.remove(name);
     }
-
-    /// Applies a directory's record and all its names. `ahead`: they were read ahead.
-    ///
-    /// # Errors
-    /// `ESTALE`: the directory does not exist any more, or it was read ahead and changed through
-    /// this core meanwhile. `ENOMEM`.
-    pub(super) fn take_in_names(
-        &self,
-        shared: SharedStore<'_>,
-        (dir, body): (&Inode, &DirectoryBody),
-        (NamesAsked { at, changes }, is_prefetch): (NamesAsked, bool),
-        record: &InodeRecord,
-        listed: &NameRun,
-    ) -> Result<()> {
-        let coherence = shared.coherence;
-        self.date(shared, dir, record, at, false)?;
-        let mut names = body.names.write();
-        // A directory that was changed through this core during the reading is read again at its
-        // next use.
-        let is_true = coherence.changes(dir.ino()) == changes;
-        if !is_true && is_prefetch {
-            // The names in memory may be newer than this change.
-            return Err(Errno::ESTALE);
-        }
-        self.put_names(shared, (dir.ino(), &body.names), &mut names, listed)?;
-        names.become_whole(coherence.is_dated() || !is_true);
-        let Standing { settled, notified } = shared.standing(record, at);
-        let read = NamesRead {
-            at,
-            times: (record.mtime, record.ctime),
-            settled,
-            notified,
-        };
-        coherence.note_names(dir.ino(), is_true.then_some(read));
-        Ok(())
-    }
-
-    fn list_store(&self, dir: Ino) -> Result<NameRun> {
-        let (mut all, mut run, mut after) = (NameRun::default(), NameRun::default(), 0);
-        loop {
-            self.alive()?;
-            run.clear();
-            self.store.read_names(dir, after, RUN, &mut run)?;
-            let Some(last) = run.last_cookie() else {
-                return Ok(all);
-            };
-            if last <= after {
-                return Err(Errno::EUCLEAN);
-            }
-            after = last;
-            run.iter()
-                .for_each(|entry| all.push(entry.name, entry.cookie, entry.ino, entry.kind));
-        }
-    }
-
-    /// Replaces the names of a directory, which are locked, with a listing. Names that stay keep
-    /// their cookies.
-    fn put_names(
-        &self,
-        shared: SharedStore<'_>,
-        (dir, directory): (Ino, &Directory),
-        names: &mut Names<'_>,
-        listed: &NameRun,
-    ) -> Result<()> {
-        // Longer names cannot be looked up.
-        let listed = || listed.iter().filter(|entry| entry.name.len() <= NAME_MAX);
-        let there: HashSet<&[u8]> = listed().map(|entry| entry.name).collect();
-        let gone: Vec<Box<[u8]>> = {
-            let guard = epoch::pin();
-            let before = directory.after(0, &guard);
-            let gone = before.filter(|(name, _)| !there.contains(name));
-            gone.map(|(name, _)| name.into()).collect()
-        };
-        let now = shared.now();
-        let before = i64::from(names.len());
-        // Removed names go last: a concurrent lookup finds names that moved.
-        let put = listed().try_for_each(|entry| {
-            let old = names.get(entry.name);
-            if old.is_some_and(|old| (old.ino, old.kind) == (entry.ino, entry.kind)) {
-                return Ok(());
-            }
-            if !shared.is_known_by(entry.ino, dir, entry.name) {
-                shared.coherence.invalidate_if_known(entry.ino, now);
-            }
-            if let Some(old) = old {
-                // The inode lost a name: it may be freed and its number reused.
-                shared.coherence.invalidate(old.ino, now);
-                names.replace(entry.name, entry.ino, entry.kind);
-                return Ok(());
-            }
-            let cookie = names.next_cookie();
-            self.reclaim.name_sizes.came(1, entry.name.len());
-            names.insert(entry.name, cookie, entry.ino, entry.kind)
-        });
-        for name in &gone {
-            if let Some(old) = names.get(name) {
-                shared.coherence.invalidate(old.ino, now);
-            }
-            names.remove(name);
-        }
-        self.names.add(i64::from(names.len()) - before);
-        put
-    }
+    core.names.add(i64::from(names.len()) - before);
+    put
 }

@@ -1,6 +1,6 @@
 //! Files with a meaningless size, like those of procfs: they are read from the store, uncached.
 
-use super::SharedStore;
+use super::shared_store::SharedStore;
 use crate::FileSystem;
 use crate::core::Core;
 use crate::node::Node;
@@ -31,29 +31,27 @@ impl SharedStore<'_> {
     }
 }
 
-impl Core {
-    /// Reads a file with a meaningless size; returns the number of bytes. `None`: the size of this
-    /// file is right.
-    ///
-    /// # Errors
-    /// `EBADF` if it is not open for reading. Errors of the store.
-    #[inline]
-    pub(crate) fn read_without_size(
-        &self,
-        file: &OpenFile,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> Result<Option<usize>> {
-        match self.shared() {
-            Some(shared) if shared.tells_no_size(file.node()) => {
-                if !file.flags().readable() {
-                    return Err(Errno::EBADF);
-                }
-                self.alive()?;
-                let read = shared.read_without_size(file.node().ino(), offset, buf)?;
-                Ok(Some(read))
+/// Reads a file with a meaningless size; returns the number of bytes. `None`: the size of this
+/// file is right.
+///
+/// # Errors
+/// `EBADF` if it is not open for reading. Errors of the store.
+#[inline]
+pub(crate) fn read_without_size(
+    core: &Core,
+    file: &OpenFile,
+    offset: u64,
+    buf: &mut [u8],
+) -> Result<Option<usize>> {
+    match core.shared() {
+        Some(shared) if shared.tells_no_size(file.node()) => {
+            if !file.flags().readable() {
+                return Err(Errno::EBADF);
             }
-            _ => Ok(None),
+            core.alive()?;
+            let read = shared.read_without_size(file.node().ino(), offset, buf)?;
+            Ok(Some(read))
         }
+        _ => Ok(None),
     }
 }

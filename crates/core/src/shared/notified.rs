@@ -3,34 +3,34 @@
 
 use std::sync::{Arc, Weak};
 
-use super::SharedStore;
+use super::shared_store::SharedStore;
 use crate::core::Core;
 use crate::inode::Inode;
+use crate::inodes::evict::put_node;
 use crate::node::Node;
+use crate::observer::{notify_entry, notify_inode, tell_all};
 use crate::store::Changes;
 use crate::types::{Caller, Ino};
 
-impl Core {
-    /// Subscribes to the notifications of a store that others change.
-    pub(crate) fn hear_of_changes(self: &Arc<Self>) {
-        if let Some(shared) = self.shared().filter(|it| it.coherence.is_dated()) {
-            let above = Arc::downgrade(self) as Weak<dyn Changes>;
-            shared.attach(above);
-        }
+/// Subscribes to the notifications of a store that others change.
+pub(crate) fn hear_of_changes(core: &Arc<Core>) {
+    if let Some(shared) = core.shared().filter(|it| it.coherence.is_dated()) {
+        let above = Arc::downgrade(core) as Weak<dyn Changes>;
+        shared.attach(above);
     }
+}
 
-    fn invalidate(&self, shared: SharedStore<'_>, ino: Ino, content: bool) {
-        shared.coherence.invalidate(ino, shared.now());
-        // A kernel that serves pages through a mapping asks for no attributes: its pages are
-        // dropped now.
-        self.notify_inode(&Caller::root(), ino, content);
-    }
+fn invalidate(core: &Core, shared: SharedStore<'_>, ino: Ino, content: bool) {
+    shared.coherence.invalidate(ino, shared.now());
+    // A kernel that serves pages through a mapping asks for no attributes: its pages are
+    // dropped now.
+    notify_inode(core, &Caller::root(), ino, content);
 }
 
 impl Changes for Core {
     fn inode(&self, ino: Ino, content: bool) {
         if let Some(shared) = self.shared() {
-            self.invalidate(shared, ino, content);
+            invalidate(self, shared, ino, content);
         }
     }
 
@@ -40,19 +40,19 @@ impl Changes for Core {
         if let Some(node) = self.index.get(dir.0).map(Node::new) {
             // The inode may have lost this name, or another name may be its only one now.
             if let Some(child) = known_child(node.inode(), name) {
-                self.invalidate(shared, child, false);
+                invalidate(self, shared, child, false);
             }
-            self.put(node);
+            put_node(self, node);
         }
-        self.notify_entry(&Caller::root(), dir, name);
+        notify_entry(self, &Caller::root(), dir, name);
     }
 
     fn all(&self) {
         let Some(shared) = self.shared() else { return };
         let known = shared.coherence.invalidate_all(shared.now());
-        self.tell_all();
+        tell_all(self);
         for ino in known {
-            self.notify_inode(&Caller::root(), ino, true);
+            notify_inode(self, &Caller::root(), ino, true);
         }
     }
 }

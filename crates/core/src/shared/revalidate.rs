@@ -7,6 +7,7 @@
 use super::Asks;
 use crate::FileSystem;
 use crate::node::Node;
+use crate::shared::ask_for_attributes;
 use crate::types::{Errno, Result};
 
 impl FileSystem {
@@ -28,7 +29,7 @@ impl FileSystem {
             return Ok(false);
         }
         let believed = shared.coherence.holds(&checked, shared.now());
-        let changed = core.ask_for_attributes(shared, node.inode(), Asks::Core)?;
+        let changed = ask_for_attributes(core, shared, node.inode(), Asks::Core)?;
         Ok(changed && believed)
     }
 

@@ -1,9 +1,13 @@
 //! Creation of inodes and names.
 
 use super::{Performed, ThroughStore};
+use crate::by_number::find_node;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::lifecycle::revoke::no_entry;
 use crate::namespace::NewInode;
+use crate::namespace::new_inode::inherited;
 use crate::node::Node;
+use crate::shared::by_name::ask_by_name;
 use crate::store::{New, Operation};
 use crate::types::{Caller, Errno, Result};
 
@@ -21,7 +25,7 @@ impl<'c> ThroughStore<'c> {
         new_inode: NewInode<'_>,
         open: bool,
     ) -> Result<Performed<'c>> {
-        let inherited = self.core.inherited(who, dir, new_inode);
+        let inherited = inherited(who, dir, new_inode);
         let acls = inherited.acls();
         let new = New {
             kind: new_inode.kind,
@@ -69,8 +73,8 @@ impl Performed<'_> {
             let node = match self.take_in_entry()? {
                 Some(node) => node,
                 None => {
-                    let found = core.ask_by_name(self.through.shared, dir, name)?;
-                    found.ok_or_else(|| core.no_entry())?
+                    let found = ask_by_name(core, self.through.shared, dir, name)?;
+                    found.ok_or_else(|| no_entry(core))?
                 }
             };
             Ok((node, cookie))
@@ -83,7 +87,7 @@ impl Performed<'_> {
                 Ok(node)
             }
             // Another inode has the name by now.
-            Ok(_) if !open => core.node(entry.0),
+            Ok(_) if !open => find_node(core, entry.0),
             other => {
                 if open {
                     self.through.core.store.close_inode(entry.0, true);
@@ -101,7 +105,7 @@ impl Performed<'_> {
         let core = self.through.core;
         let (ino, _) = self.done.entry.ok_or(Errno::EUCLEAN)?;
         let taken = self.take_in_entry();
-        let taken = taken.and_then(|node| node.map_or_else(|| core.node(ino), Ok));
+        let taken = taken.and_then(|node| node.map_or_else(|| find_node(core, ino), Ok));
         let node = taken.inspect_err(|_| self.through.core.store.close_inode(ino, true))?;
         node.inode().write().linkable = linkable;
         Ok(node)

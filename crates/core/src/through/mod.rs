@@ -13,16 +13,17 @@
 //! *Locking.* No lock is held during a request, except the page lock of a file that is written or
 //! read. A store that does not answer blocks users of the same file, and no unmount.
 
-mod content;
-mod make;
-mod names;
-mod take_in;
+pub(crate) mod content;
+pub(crate) mod make;
+pub(crate) mod names;
+pub(crate) mod take_in;
 
 pub(crate) use names::enter;
 
 use crate::core::Core;
 use crate::evictions;
-use crate::shared::SharedStore;
+use crate::shared::or_gone;
+use crate::shared::shared_store::SharedStore;
 use crate::store::{Done, Operation, Scope, Through};
 use crate::types::{Caller, Ino, Result};
 
@@ -32,21 +33,6 @@ pub(crate) struct ThroughStore<'c> {
     core: &'c Core,
     store: &'c dyn Through,
     shared: SharedStore<'c>,
-}
-
-impl Core {
-    /// The store, if it is written through.
-    #[inline]
-    pub(crate) fn through(&self) -> Option<ThroughStore<'_>> {
-        let store = self.through.as_deref()?;
-        let core = self;
-        let shared = self.shared()?;
-        Some(ThroughStore {
-            core,
-            store,
-            shared,
-        })
-    }
 }
 
 /// What an operation changed of an inode besides its attributes.
@@ -70,6 +56,16 @@ pub(crate) struct Performed<'c> {
 }
 
 impl<'c> ThroughStore<'c> {
+    /// The store, if it is written through.
+    #[inline]
+    pub(crate) fn of(core: &'c Core) -> Option<Self> {
+        Some(Self {
+            core,
+            store: core.through.as_deref()?,
+            shared: core.shared()?,
+        })
+    }
+
     /// Asks the store for an operation. With the option `sync`, waits until it is durable, with
     /// `dirsync`, until its directories are.
     ///
@@ -82,7 +78,7 @@ impl<'c> ThroughStore<'c> {
         let changes = changes.map(|dir| dir.map(|dir| (dir, coherence.changes(dir))));
         let evictions = Box::new(self.core.evictions.snapshot());
         let done = self.store.perform(who, operation);
-        let done = done.map_err(|error| self.core.or_gone(error))?;
+        let done = done.map_err(|error| or_gone(self.core, error))?;
         if self.core.waits_for(Scope::Inodes) {
             self.core.store.commit(None)?;
         } else if self.core.waits_for(Scope::Names) {

@@ -6,11 +6,18 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::{Changed, Performed, ThroughStore};
+use crate::by_number::node_in_memory;
 use crate::directory::Residency;
 use crate::evictions::Evictions;
 use crate::inode::{Inode, Numbered as _, WHOLE};
+use crate::io::populate::loaded_account;
+use crate::load::take_in;
 use crate::node::Node;
+use crate::observer::notify_inode;
 use crate::shared::version;
+use crate::shared::{
+    ask_for_record, forget_content, let_go_unless_known, renew_meta, renewed_rare,
+};
 use crate::store::{Done, StoredSpace, Touched};
 use crate::types::{Caller, Errno, FileType, Ino, Result};
 
@@ -31,7 +38,7 @@ impl<'c> ThroughStore<'c> {
             return Ok((Cow::Borrowed(touched), done.at));
         }
         let at = self.shared.ask(ino);
-        let record = self.core.ask_for_record(ino)?;
+        let record = ask_for_record(self.core, ino)?;
         let before = None;
         Ok((Cow::Owned(Touched { before, record }), at))
     }
@@ -55,7 +62,7 @@ impl<'c> ThroughStore<'c> {
         let stands = touched.before == Some(version(inode));
         let extra_attrs = match stands && changed != Changed::Rest {
             true => None,
-            false => core.renewed_rare(inode, record)?,
+            false => renewed_rare(core, inode, record)?,
         };
         {
             // The pages are locked before the order lock: a holder of the page lock may ask the
@@ -64,10 +71,10 @@ impl<'c> ThroughStore<'c> {
             if let Some(pages) = &mut pages
                 && (!stands || changed == Changed::Content)
             {
-                core.forget_content(inode, pages, record.space);
+                forget_content(core, inode, pages, record.space);
             }
             self.date(inode, touched, at, |inode| {
-                core.renew_meta(inode, record, extra_attrs);
+                renew_meta(core, inode, record, extra_attrs);
             });
         }
         self.tell_of_others(inode, stands);
@@ -93,29 +100,29 @@ impl<'c> ThroughStore<'c> {
             // The blocks are new, also where there was a hole.
             let written = bytes.start / PAGE..bytes.end.div_ceil(PAGE);
             pages.begin();
-            pages.forget(written.clone(), core.loaded());
+            pages.forget(written.clone(), loaded_account(core));
             inode.partial();
-            match pages.mark_unloaded(written, core.loaded()) {
+            match pages.mark_unloaded(written, loaded_account(core)) {
                 Ok(()) => inode.takes(record.space, size),
-                Err(_) => core.forget_content(inode, pages, record.space),
+                Err(_) => forget_content(core, inode, pages, record.space),
             }
             pages.has_size(size);
         } else {
-            core.forget_content(inode, pages, record.space);
+            forget_content(core, inode, pages, record.space);
         }
         let extra_attrs = match stands {
             true => None,
-            false => core.renewed_rare(inode, record)?,
+            false => renewed_rare(core, inode, record)?,
         };
         self.date(inode, touched, at, |inode| {
-            core.renew_meta(inode, record, extra_attrs);
+            renew_meta(core, inode, record, extra_attrs);
         });
         Ok(stands)
     }
 
     /// The content of a file, which is locked, is unknown.
     pub(super) fn take_in_nothing(self, inode: &Inode, pages: &mut PagesLock<'_>) {
-        self.core.forget_content(inode, pages, StoredSpace::UNKNOWN);
+        forget_content(self.core, inode, pages, StoredSpace::UNKNOWN);
     }
 
     /// The kernel may have cached pages from before a change by others, and would attribute the new
@@ -123,7 +130,7 @@ impl<'c> ThroughStore<'c> {
     pub(super) fn tell_of_others(self, inode: &Inode, stands: bool) {
         let bypassed = || self.shared.coherence.checked(inode.ino()).is_bypassed();
         if !stands && inode.kind() == FileType::Regular && !bypassed() {
-            self.core.notify_inode(&Caller::root(), inode.ino(), true);
+            notify_inode(self.core, &Caller::root(), inode.ino(), true);
         }
     }
 
@@ -147,7 +154,7 @@ impl<'c> ThroughStore<'c> {
         changed: Changed,
     ) -> Result<Option<Node>> {
         let Some(inode) = self.core.index.get(ino.0) else {
-            self.core.let_go_unless_known(ino);
+            let_go_unless_known(self.core, ino);
             return Ok(None);
         };
         let node = Node::new(inode);
@@ -195,10 +202,15 @@ impl Performed<'_> {
             through.take_in(node.inode(), touched, done.at, Changed::Rest)?;
             Ok(Some(node))
         };
-        if let Some(node) = core.node_in_memory(ino)? {
+        if let Some(node) = node_in_memory(core, ino)? {
             return update(node);
         }
-        match core.take_in(&touched.record, Evictions::of(&self.evictions, ino), false) {
+        match take_in(
+            core,
+            &touched.record,
+            Evictions::of(&self.evictions, ino),
+            false,
+        ) {
             Ok(Some((node, true))) => {
                 through.date(node.inode(), touched, done.at, |_| ());
                 Ok(Some(node))
@@ -207,7 +219,7 @@ impl Performed<'_> {
             // It was known and forgotten meanwhile.
             Ok(None) => Ok(None),
             Err(error) => {
-                core.let_go_unless_known(ino);
+                let_go_unless_known(core, ino);
                 Err(error)
             }
         }

@@ -174,17 +174,17 @@ fn five_operations_pass_the_functions_that_the_page_tells_of() {
     subscriber::set_global_default(Recorder).unwrap();
 
     let told = request("A lookup");
-    lives("A lookup", ("Core::ask_store", 20), &told, || {
+    lives("A lookup", ("ask_store", 20), &told, || {
         stat(FILES / 2)
     });
     let mut file = None;
     let told = request("A create");
-    lives("A create", ("Core::make", 25), &told, || {
+    lives("A create", ("create_entry", 25), &told, || {
         file = Some(File::create_new(mount_point.join("new")).unwrap());
     });
     let mut file = file.unwrap();
     let told = request("A write");
-    lives("A write", ("Core::write", 20), &told, || {
+    lives("A write", ("write_file", 20), &told, || {
         file.write_all(&[7; 4096]).unwrap();
     });
     let told = request("An fsync");
@@ -192,7 +192,7 @@ fn five_operations_pass_the_functions_that_the_page_tells_of() {
         file.sync_all().unwrap();
     });
     let told = steps(&page, "An eviction");
-    lives("An eviction", ("Core::unload", 10), &told, || {
+    lives("An eviction", ("unload_inode", 10), &told, || {
         core.set_options(Options {
             memory: Some(1 << 18),
             ..Options::default()
