@@ -11,7 +11,7 @@ use crate::FileSystem;
 use crate::core::Core;
 use crate::evictions::Evictions;
 use crate::inode::Numbered as _;
-use crate::inodes::evict::put_node;
+use crate::inodes::free::put_node;
 use crate::inodes::walk::walk_inodes;
 use crate::inodes::{InodeWalk, Visit};
 use crate::load::{load_inode, take_in};

@@ -1,18 +1,19 @@
-//! Inodes by number, and references by number: references that were converted to inode numbers and are dropped by number,
-//! such as the lookup counts of a FUSE kernel.
+//! Inodes by number, and references by number: references that were converted to inode numbers and
+//! are dropped by number, such as the lookup counts of a FUSE kernel.
 //!
 //! They are counted in the inode while it is in memory, else in `evictions.rs`.
 
 use crate::FileSystem;
 use crate::core::Core;
 use crate::inode::Numbered as _;
-use crate::inodes::evict::end_inode;
+use crate::inodes::find::node_in_memory;
+use crate::inodes::free::end_inode;
 use crate::inodes::walk::scan_inodes;
-use crate::load::{keep_inode, load_inode};
+use crate::load::load_inode;
 use crate::node::Node;
 use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
 use crate::shared::let_go_unless_known;
-use crate::types::{Errno, Ino, Result};
+use crate::types::{Ino, Result};
 
 /// Passes of `forget_all` over the remaining references, at most.
 const FORGET_ROUNDS: u32 = 4;
@@ -85,29 +86,6 @@ pub(crate) fn find_node(core: &Core, ino: Ino) -> Result<Node> {
         Some(node) => Ok(node),
         None => load_inode(core, ino, false),
     }
-}
-
-/// The inode with this number, and references it; `None`: it has to be loaded.
-///
-/// # Errors
-/// `ESTALE` if there is none; `EIO` if the file system was revoked.
-#[inline]
-pub(crate) fn node_in_memory(core: &Core, ino: Ino) -> Result<Option<Node>> {
-    core.alive()?;
-    if let Some(inode) = core.index.get(ino.0) {
-        let node = Node::new(inode);
-        node.inode().touch(&core.reclaim.epochs);
-        if node.inode().is_new() {
-            return Err(Errno::ESTALE);
-        }
-        if node.inode().is_marked_freeing() {
-            keep_inode(core, &node);
-        }
-        return Ok(Some(node));
-    }
-    // Or it was evicted by a concurrent revocation.
-    core.alive()?;
-    Ok(None)
 }
 
 /// Inodes in memory that may be referenced by number, with their counts.

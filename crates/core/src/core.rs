@@ -10,7 +10,6 @@ use holdfast_sync::{Index, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::coherence::Coherence;
 use crate::evictions::Evictions;
@@ -19,7 +18,7 @@ use crate::lazytime::Lazytime;
 use crate::locks::LockGraph;
 use crate::node::Node;
 use crate::numbers::Numbers;
-use crate::observer::Observer;
+use crate::observer::Observers;
 use crate::options::Options;
 use crate::policy::Policy;
 use crate::quota::Quotas;
@@ -69,8 +68,7 @@ pub(crate) struct Core {
     pub(crate) rename_lock: RenameLock,
     pub(crate) watches: WatchRegistry,
     pub(crate) lock_graph: LockGraph,
-    pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
-    pub(crate) observed: AtomicBool,
+    pub(crate) observers: Observers,
     pub(crate) cache: CacheStats,
     /// Requests to the store about files that are not mapped.
     pub(crate) unmapped: Unmapped,
@@ -85,8 +83,8 @@ impl Core {
     /// The parts of a file system over this store, without a root.
     ///
     /// # Errors
-    /// Those of the store; `EUCLEAN` for a number out of range. `EINVAL` for a store that is written
-    /// through and not shared.
+    /// Those of the store; `EUCLEAN` for a number out of range. `EINVAL` for a store that is
+    /// written through and not shared.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         options: &Options,
@@ -121,8 +119,7 @@ impl Core {
             rename_lock: RenameLock::new(),
             watches: WatchRegistry::new(),
             lock_graph: LockGraph::new(),
-            observer: RwLock::new(None),
-            observed: AtomicBool::new(false),
+            observers: Observers::default(),
             cache: CacheStats::new(),
             unmapped: Unmapped::new(),
             reclaim: Reclaim::new(memory),
@@ -171,4 +168,11 @@ impl Core {
     pub(crate) fn waits_for(&self, scope: Scope) -> bool {
         self.policy.sync() || scope == Scope::Names && self.policy.dirsync()
     }
+}
+
+/// The error for a name that was not found: a revoked file system has no names, so it is not
+/// `ENOENT`.
+#[inline]
+pub(crate) fn no_entry(core: &Core) -> Errno {
+    core.alive().err().unwrap_or(Errno::ENOENT)
 }

@@ -1,7 +1,7 @@
 //! Reports of a store's failure to open files.
 
 use crate::core::Core;
-use crate::open::OpenFile;
+use crate::open_file::OpenFile;
 use crate::types::{Errno, Result};
 
 /// Makes an open file durable; `data_only`: the data, and the metadata that reading it back

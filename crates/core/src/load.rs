@@ -3,20 +3,19 @@
 //! (Names: see `namespace/load.rs`; content: see `io/populate.rs`.) None of this runs over a store
 //! that pins everything.
 
+use crate::inode::loaded::{Parts, content_of, is_plain, meta_of, parts};
+use crate::inodes::find::keep_inode;
 use holdfast_sync::{Prepared, epoch};
 use std::slice;
-use std::sync::atomic::AtomicU64;
 
-use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::core::Core;
-use crate::directory::Directory;
 use crate::evictions::{self, Evictions};
-use crate::inode::{Content, ContentState, DirectoryBody, Extension, ExtraAttrs, Meta, Object};
-use crate::inodes::evict::put_node;
+use crate::inode::{Content, ContentState, Extension, ExtraAttrs, Object};
+use crate::inodes::free::put_node;
 use crate::node::Node;
 use crate::shared::{date_inode, or_gone};
-use crate::store::{InodeRecord, Rest, StoredSpace};
-use crate::types::{Errno, FileFlags, FileType, Ino, Result};
+use crate::store::{InodeRecord, StoredSpace};
+use crate::types::{Errno, FileType, Ino, Result};
 
 /// Loads an inode that is not in the index. `once`: the caller uses it once; the inode is
 /// evicted with its last reference, unless another caller asks for it meanwhile.
@@ -202,19 +201,6 @@ fn take_in_built(
     Ok(Some((node, true)))
 }
 
-/// Keeps an inode that was loaded for a single use: another caller asks for it.
-#[cold]
-pub(crate) fn keep_inode(core: &Core, node: &Node) {
-    let meta = node.inode().write();
-    if meta.nlink > 0 && !core.policy.revoked() {
-        node.inode().unmark_freeing();
-        // Either the mark is seen here, or the walk of `FileSystem::revoke` comes later.
-        if core.policy.revoked() {
-            drop(node.inode().mark_freeing());
-        }
-    }
-}
-
 fn build_object(core: &Core, record: &InodeRecord) -> Result<Object> {
     let mut rests = Vec::new();
     if record.xattrs || record.kind == FileType::Symlink {
@@ -247,26 +233,6 @@ fn new_object(
     object
 }
 
-/// The attributes of a record.
-pub(crate) fn meta_of(record: &InodeRecord) -> Meta {
-    Meta {
-        nlink: record.nlink,
-        size: record.size,
-        atime: record.atime,
-        mtime: record.mtime,
-        btime: record.btime,
-        home: (record.parent, 0),
-        // Unknown flags are neither shown nor obeyed; a check finds them.
-        flags: record.flags & FileFlags::all(),
-        ..Meta::new(record.perm, record.uid, record.gid, record.ctime)
-    }
-}
-
-/// Is the record complete by itself, and the inode no orphan?
-fn is_plain(record: &InodeRecord) -> bool {
-    record.nlink > 0 && !record.xattrs && record.project == 0 && record.kind != FileType::Symlink
-}
-
 /// The requested ones of inodes that are loaded together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -281,51 +247,5 @@ impl Asked {
             Self::ForAll => true,
             Self::For(asked) => asked == Some(ino),
         }
-    }
-}
-
-/// The parts of an inode beside its record.
-pub(crate) type Parts = (Content, Option<Box<ExtraAttrs>>);
-
-/// Builds them from the store's data.
-pub(crate) fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
-    let mut extra_attrs = None::<Box<ExtraAttrs>>;
-    for (name, value) in rest.xattrs {
-        let extra_attrs = extra_attrs.get_or_insert_default();
-        match &*name {
-            ACL_ACCESS => extra_attrs.acl = Acl::parse(&value)?,
-            ACL_DEFAULT => extra_attrs.default_acl = Acl::parse(&value)?,
-            _ => {
-                extra_attrs.xattrs.insert(name, value.into());
-            }
-        }
-    }
-    if record.kind == FileType::Regular && record.xattrs {
-        // It may have space behind its end, and this mark stays as long as the inode.
-        extra_attrs.get_or_insert_default();
-    }
-    if record.project != 0 {
-        extra_attrs.get_or_insert_default().project = record.project;
-    }
-    let content = match (record.kind, rest.target) {
-        (FileType::Symlink, Some(target)) => Content::Target(target),
-        (FileType::Symlink, None) => return Err(Errno::EUCLEAN),
-        _ => content_of(record),
-    };
-    Ok((content, extra_attrs))
-}
-
-/// The content of an inode with no other data to load now.
-fn content_of(record: &InodeRecord) -> Content {
-    match record.kind {
-        FileType::Directory => Content::Directory(DirectoryBody {
-            parent: AtomicU64::new(record.parent.0),
-            names: Directory::empty(false),
-        }),
-        FileType::Regular => match record.space.beside_size() {
-            Some(pages) => Content::Stored(AtomicU64::new(pages)),
-            None => Content::None,
-        },
-        kind => Content::of(kind, record.parent, record.rdev, None),
     }
 }

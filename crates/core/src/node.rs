@@ -5,8 +5,6 @@ use std::fmt;
 use std::mem;
 
 use crate::inode::{Inode, Numbered as _, Object};
-use crate::inodes::evict::{end_inode, holds_inode};
-use crate::registry;
 use crate::types::{FileType, Ino};
 
 /// A reference to an inode: it keeps the inode, whatever happens to the inode's names.
@@ -15,7 +13,7 @@ use crate::types::{FileType, Ino};
 #[derive(Clone)]
 pub struct Node {
     /// `None` only after `into_inner` or in the drop.
-    inode: Option<Ref<Object>>,
+    pub(crate) inode: Option<Ref<Object>>,
 }
 
 impl Node {
@@ -89,27 +87,6 @@ impl Node {
             inode.into_raw();
         }
         ino
-    }
-}
-
-impl Drop for Node {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(freeing) = self.inode.take().and_then(Ref::release) {
-            end(freeing);
-        }
-    }
-}
-
-/// Frees an orphan after its last reference was dropped.
-#[cold]
-fn end(freeing: Freeing<Object>) {
-    // After the end of its file system there is nothing to release; `holds` excludes a reused file
-    // system number.
-    if let Some(core) = registry::find(freeing.file_system())
-        && holds_inode(&core, &freeing)
-    {
-        end_inode(&core, freeing);
     }
 }
 

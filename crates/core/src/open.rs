@@ -3,16 +3,15 @@
 //! An open file is a reference to its inode: the content stays until the last one is closed, even
 //! if the inode is unlinked. Dropping an [`OpenFile`] closes it.
 
-use std::fmt;
+use crate::open_file::OpenFile;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
-use crate::FileSystem;
-use crate::clock;
 use crate::coherence::Coherence;
 use crate::core::Core;
 use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
 use crate::io::resize::resize_file;
+use crate::listing::Listing;
 use crate::lock_operations::release_locks;
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::NewInode;
@@ -21,84 +20,16 @@ use crate::namespace::lookup::{find_child, search};
 use crate::namespace::new_inode::{allocate_inode, commit_new_inode, intent_to_make};
 use crate::namespace::publish::publish_inode;
 use crate::node::Node;
-use crate::observer::{notify_entry, notify_inode};
-use crate::permission::may_access;
-use crate::permission::owns;
+use crate::notify::{notify_entry, notify_inode};
+use crate::permission::{may_access, owns};
 use crate::quota::Check;
-use crate::readdir::Listing;
 use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
 use crate::registry::Opened;
 use crate::shared::{or_gone, refresh_inode};
-use crate::transaction::begin;
-use crate::transaction::{Begun, Transaction};
+use crate::transaction::{Begun, Transaction, begin};
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, check_new_name};
 use crate::watch::EventMask;
-
-/// Flags that fcntl(2) can change on an open file.
-const CHANGEABLE: OpenFlags = OpenFlags::APPEND
-    .union(OpenFlags::NONBLOCK)
-    .union(OpenFlags::DIRECT)
-    .union(OpenFlags::NOATIME);
-
-/// An open file description, as open(2) creates it, with its own access mode and identity.
-pub struct OpenFile {
-    /// Dropped before `opened`: a thread that sees no open file also sees the effects of this drop.
-    node: Node,
-    opened: Opened,
-    flags: AtomicI32,
-    /// Do its operations cause events for watches?
-    seen: bool,
-    /// Was the store's failure reported to it, or did it open the file after that?
-    reported: AtomicBool,
-    /// Does the store keep the inode until this is closed?
-    kept: bool,
-    /// The lock owner's number, assigned at first use; 0 until then.
-    owner: AtomicU64,
-    /// The last cookie of a listing in progress; [`Listing::NO_END`] before it begins.
-    pub(crate) listing_end: AtomicU64,
-}
-
-impl OpenFile {
-    /// The inode.
-    #[inline]
-    #[must_use]
-    pub fn node(&self) -> &Node {
-        &self.node
-    }
-
-    /// Access mode and flags.
-    #[inline]
-    #[must_use]
-    pub fn flags(&self) -> OpenFlags {
-        OpenFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
-    }
-
-    /// Sets APPEND, NONBLOCK, DIRECT and NOATIME as in `flags`; the other flags stay.
-    pub fn set_flags(&self, flags: OpenFlags) {
-        let old = self.flags();
-        let new = old.difference(CHANGEABLE) | flags.intersection(CHANGEABLE);
-        self.flags.store(new.bits(), Ordering::Relaxed);
-    }
-
-    /// Returns true the first time, unless the failure preceded the open: the caller reports it.
-    pub(crate) fn take_report(&self) -> bool {
-        // Relaxed: any one of concurrent callers may report it.
-        !self.reported.swap(true, Ordering::Relaxed)
-    }
-
-    /// The owner of its flock(2) and open-file-description locks.
-    #[must_use]
-    pub fn owner(&self) -> LockOwner {
-        let held = self.owner.load(Ordering::Acquire);
-        if held != 0 {
-            return LockOwner(held);
-        }
-        let fresh = self.opened.place().assign_owner();
-        let order = (Ordering::AcqRel, Ordering::Acquire);
-        let first = self.owner.compare_exchange(0, fresh, order.0, order.1);
-        LockOwner(first.map_or_else(|first| first, |_| fresh))
-    }
-}
+use crate::{FileSystem, clock};
 
 impl Drop for OpenFile {
     #[inline]
@@ -111,16 +42,6 @@ impl Drop for OpenFile {
 }
 
 impl OpenFile {
-    /// Does the store keep the inode for writing?
-    pub(crate) fn is_kept_for_writing(&self) -> bool {
-        self.kept && self.writes()
-    }
-
-    /// Is this a regular file open for writing?
-    fn writes(&self) -> bool {
-        self.flags().writable() && self.node.kind() == FileType::Regular
-    }
-
     /// Releases its locks, and notifies watchers and the store.
     #[cold]
     fn notify_close(&self) {
@@ -142,17 +63,8 @@ impl OpenFile {
             notify_event(&core, self.node.inode(), mask);
         }
         if self.kept {
-            core.store.close_inode(self.node.ino(), self.writes());
+            core.store.close_inode(self.node.ino(), self.is_writer());
         }
-    }
-}
-
-impl fmt::Debug for OpenFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenFile")
-            .field("node", &self.node)
-            .field("flags", &self.flags())
-            .finish()
     }
 }
 
@@ -189,7 +101,7 @@ impl FileSystem {
         }
         let mut file = self.open_file(node, flags);
         file.seen = false;
-        if file.writes() {
+        if file.is_writer() {
             self.keep_open(&who, &mut file)?;
         }
         Ok(file)
@@ -202,7 +114,7 @@ impl FileSystem {
     /// `ESTALE`: it has gone, so the lookup has to be repeated. The store's.
     #[inline]
     fn keep_open(&self, who: &Caller, file: &mut OpenFile) -> Result<()> {
-        let (core, writes) = (&self.core, file.writes());
+        let (core, writes) = (&self.core, file.is_writer());
         let is_shared = |it: &Coherence| writes || it.is_dated();
         if core.coherence.as_deref().is_some_and(is_shared) {
             let kept = core.store.open_inode(who, file.node.ino(), writes);
@@ -391,7 +303,7 @@ impl FileSystem {
     fn opened_new(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
         notify_event(&self.core, node.inode(), EventMask::OPEN);
         let mut file = self.open_file(node, flags);
-        file.kept = self.core.through.is_some() && file.writes();
+        file.kept = self.core.through.is_some() && file.is_writer();
         if !file.kept {
             self.keep_open(who, &mut file)?;
         }

@@ -94,11 +94,3 @@ fn attach_quotas(core: &Core, inode: &Inode) {
     let held = pages.as_ref().map_or(0, |pages| pages.pages());
     core.quotas.attach(inode.mark(), inode.owner(), held);
 }
-
-/// Releases the charges of an inode that is freed.
-pub(crate) fn detach_quotas(core: &Core, inode: &Inode) {
-    if core.quotas.is_on() {
-        let pages = inode.regular().map_or(0, Pages::pages);
-        core.quotas.detach(inode.mark(), inode.owner(), pages);
-    }
-}

@@ -6,8 +6,9 @@
 //! cookie 0, or with the first call). Otherwise a program that adds names while it lists would
 //! never finish.
 
+use crate::listing::Listing;
 use holdfast_sync::epoch;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
 use crate::attributes::atime::note_access;
@@ -16,16 +17,17 @@ use crate::core::Core;
 use crate::directory::{FIRST_COOKIE, Residency};
 use crate::events::notify_event;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::io::map::load_block_count;
+use crate::inodes::find::live_inode;
+use crate::io::unmapped::load_block_count;
 use crate::load::load_together;
 use crate::namespace::load::{learn_run, load_names};
 use crate::node::Node;
-use crate::open::OpenFile;
-use crate::path::rcu_walk::live_inode;
+use crate::open_file::OpenFile;
 use crate::readahead::{Millis, is_hidden};
 use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
-use crate::reclaim::prefetch_room;
-use crate::shared::by_name::{child_of_shared, look_up_together};
+use crate::reclaim::usage::prefetch_room;
+use crate::shared::by_name::look_up_together;
+use crate::shared::child::child_of_shared;
 use crate::shared::is_in_memory;
 use crate::shared::shared_store::SharedStore;
 use crate::shared::walk::walk_on;
@@ -39,27 +41,6 @@ const READAHEAD_MAX: usize = 4096;
 const RUN: usize = 128;
 const DOT: u64 = 1;
 const DOT_DOT: u64 = 2;
-
-/// A listing in progress: its directory, and where it ends. An open directory is one; a front end
-/// with stateless opens keeps the end itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Listing<'a> {
-    pub(crate) dir: &'a Node,
-    pub(crate) flags: OpenFlags,
-    end: &'a AtomicU64,
-}
-
-impl<'a> Listing<'a> {
-    /// The end of a listing that has not begun.
-    pub const NO_END: u64 = u64::MAX;
-
-    /// A listing of a directory that ends at `end`, which is set when it begins. Of the flags,
-    /// `NOATIME` and `PATH` have a meaning.
-    #[must_use]
-    pub const fn new(dir: &'a Node, flags: OpenFlags, end: &'a AtomicU64) -> Self {
-        Self { dir, flags, end }
-    }
-}
 
 impl<'a> From<&'a OpenFile> for Listing<'a> {
     fn from(dir: &'a OpenFile) -> Self {

@@ -3,7 +3,7 @@
 //! An operation resolves its names, begins, changes memory under the locks of its objects, and
 //! commits. The stores differ in the side that decides:
 //!
-//! | store | [`begin`](crate::transaction::begin) | memory | [`commit`](Transaction::commit) |
+//! | store | [`begin`] | memory | [`commit`](Transaction::commit) |
 //! |---|---|---|---|
 //! | memory, written behind | reserves space | decides | takes the batch of changes |
 //! | written through | performs the operation | follows the store's records | is not called |
@@ -19,15 +19,12 @@ use holdfast_cache::PagesLock;
 use std::ops::Range;
 
 use crate::core::Core;
-use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::io::reserve_for;
+use crate::inode::{Inode, Numbered as _};
+use crate::io::reserve::reserve_for;
 use crate::log_order::{LogOrderGuard, LogOrdered as _};
-use crate::namespace::lookup::find_child;
-use crate::quota::Check;
-use crate::space::FileSpace;
 use crate::store::{Change, Intent, Lsn, PageOf, Reservation, Scope, Space, kept_bytes};
 use crate::through::{Performed, ThroughStore};
-use crate::types::{Errno, Result};
+use crate::types::Result;
 
 /// An operation that the store has agreed to.
 pub(crate) enum Begun<'c> {
@@ -113,23 +110,14 @@ impl<'c> Transaction<'c> {
     }
 }
 
-/// Reserves what an operation may need, before it changes anything.
-///
-/// # Errors
-/// Those of [`Behind::reserve`](crate::store::Behind::reserve).
-#[inline]
-pub(crate) fn reserve<'c>(core: &'c Core, intent: &Intent) -> Result<Reservation<'c>> {
-    Reservation::of(&*core.behind, intent)
-}
-
 /// Begins an operation of the core's own, which no store performs: reserves `intent`.
 ///
 /// # Errors
-/// Those of [`reserve`].
+/// Those of the store.
 pub(crate) fn decide<'c>(core: &'c Core, intent: &Intent) -> Result<Transaction<'c>> {
     Ok(Transaction {
         core,
-        reservation: reserve(core, intent)?,
+        reservation: Reservation::of(&*core.behind, intent)?,
     })
 }
 
@@ -147,7 +135,7 @@ pub(crate) fn begin<'c>(
     hop!();
     let mut begun = begin_content(core, perform)?;
     if let Begun::Decide(transaction) = &mut begun {
-        transaction.reservation = reserve(core, &intent())?;
+        transaction.reservation = Reservation::of(&*core.behind, &intent())?;
     }
     Ok(begun)
 }
@@ -170,42 +158,6 @@ pub(crate) fn begin_content<'c>(
             reservation: Reservation::none(),
         })),
     }
-}
-
-/// The store refused to change a name. If that contradicts the cached names, they are dropped
-/// before they expire. Over an exclusive store the cached names are right.
-pub(crate) fn refused(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8], error: Errno) {
-    let Some(coherence) = core.coherence.as_deref().filter(|it| it.is_dated()) else {
-        return;
-    };
-    let is_there = body.names.find_cached(name).is_some();
-    let contradicts = match error {
-        Errno::EEXIST => !is_there,
-        Errno::ENOENT | Errno::ESTALE | Errno::ENOTDIR | Errno::EISDIR => is_there,
-        _ => false,
-    };
-    if contradicts {
-        let _names = body.names.write();
-        coherence.note_change(dir.ino(), None);
-    }
-}
-
-/// As [`refused`], for a name that was to be created: if it exists, that is the
-/// error that is reported.
-pub(crate) fn refused_new(
-    core: &Core,
-    (dir, body): (&Inode, &DirectoryBody),
-    name: &[u8],
-    error: Errno,
-) -> Errno {
-    refused(core, dir, body, name, error);
-    find_child(core, dir, body, name).map_or(error, |_| Errno::EEXIST)
-}
-
-/// The account of a file's pages. `check`: are limits enforced for the caller?
-#[inline]
-pub(crate) fn space_of<'f>(core: &'f Core, inode: &'f Inode, check: Check) -> FileSpace<'f> {
-    FileSpace::new(core, inode, check)
 }
 
 /// Returns the space of a name, a value or a target of this length.

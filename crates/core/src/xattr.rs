@@ -6,23 +6,20 @@
 
 use holdfast_sync::epoch;
 
-use crate::FileSystem;
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::core::Core;
 use crate::events::notify_event;
 use crate::inode::{ExtraAttrs, Meta, MetaWrite, Numbered as _, View, value};
-use crate::log_order;
 use crate::node::Node;
-use crate::observer::notify_inode;
-use crate::permission::may_access;
-use crate::permission::{in_group_or_capable, owns};
+use crate::notify::notify_inode;
+use crate::permission::{in_group_or_capable, may_access, owns};
 use crate::shared::refresh_inode;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Changed;
-use crate::transaction::Begun;
-use crate::transaction::{begin, release_kept};
+use crate::transaction::{Begun, begin, release_kept};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
+use crate::{FileSystem, log_order};
 
 /// File capabilities.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";

@@ -1,6 +1,7 @@
 //! Permission checks with an access control list.
 
-use super::{Acl, Tag, class};
+use super::Acl;
+use crate::acl::list::{Tag, class};
 use holdfast_types::{Access, Caller, Caps, FileType};
 
 /// Does the ACL of an inode of this owner and group grant `want`? Capabilities are not considered.

@@ -2,7 +2,8 @@
 //!
 //! Little-endian: a version (4 bytes), then entries of 8 bytes: tag (2), permissions (2), id (4).
 
-use super::{Acl, Entry, ID_NONE, Tag};
+use super::Acl;
+use crate::acl::list::{Entry, ID_NONE, Tag};
 use holdfast_types::{Errno, Result};
 
 const VERSION: u32 = 2;

@@ -1,14 +1,13 @@
 //! Access times.
 
-use crate::FileSystem;
-use crate::clock;
 use crate::core::Core;
 use crate::inode::Inode;
-use crate::open::OpenFile;
+use crate::open_file::OpenFile;
 use crate::options::AtimePolicy;
 use crate::store::{Intent, Reservation};
 use crate::transaction::apply_unless_busy;
 use crate::types::{OpenFlags, Time};
+use crate::{FileSystem, clock};
 
 #[inline]
 fn is_due(times: (Time, Time, Time), policy: AtimePolicy, now: Time) -> bool {

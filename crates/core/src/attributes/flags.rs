@@ -4,19 +4,17 @@
 //! flags *immutable* and *append* bind every caller, including root and callers with
 //! `Caller::checked`: a kernel in front does not know these flags.
 
-use crate::FileSystem;
 use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
-use crate::log_order;
 use crate::node::Node;
-use crate::observer::notify_inode;
+use crate::notify::notify_inode;
 use crate::permission::owns;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Changed;
-use crate::transaction::Begun;
-use crate::transaction::begin;
+use crate::transaction::{Begun, begin};
 use crate::types::{Caller, Caps, Errno, FileFlags, Result, SetAttr, SetTime};
 use crate::watch::EventMask;
+use crate::{FileSystem, log_order};
 
 impl FileSystem {
     /// The flags of an inode.

@@ -2,7 +2,7 @@ use crate::FileSystem;
 use crate::attributes::atime::note_access;
 use crate::core::Core;
 use crate::inode::Numbered as _;
-use crate::io::map::load_block_count;
+use crate::io::unmapped::load_block_count;
 use crate::node::Node;
 use crate::permission::may_access;
 use crate::shared::refresh_inode;

@@ -3,4 +3,5 @@
 pub(crate) mod atime;
 pub(crate) mod flags;
 pub(crate) mod get;
+pub(crate) mod privileges;
 pub(crate) mod set;

@@ -1,5 +1,6 @@
 //! setattr: chmod, chown, truncate and utimensat in one call, as front ends receive them.
 
+use crate::attributes::privileges::{clear_privileges, take_capability};
 use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
@@ -9,24 +10,21 @@ use crate::core::Core;
 use crate::events::notify_event;
 use crate::inode::{Inode, Meta, MetaWrite, Numbered as _};
 use crate::io::resize::resize_file;
-use crate::log_order;
 use crate::node::Node;
-use crate::observer::notify_inode;
-use crate::open::OpenFile;
-use crate::permission::may_access;
-use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
+use crate::notify::notify_inode;
+use crate::open_file::OpenFile;
+use crate::permission::{in_group_or_capable, may_access, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
 use crate::store::{Attributes, Change, Intent, Operation};
-use crate::through::{Changed, itself};
-use crate::transaction::Begun;
-use crate::transaction::{begin, release_kept};
+use crate::through::Changed;
+use crate::transaction::{Begun, begin};
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
     SetTime,
 };
 use crate::watch::EventMask;
-use crate::xattr::{CAPABILITY, holds};
-use crate::{FileSystem, acl};
+use crate::xattr::CAPABILITY;
+use crate::{FileSystem, acl, log_order};
 
 impl FileSystem {
     /// Changes attributes, all or none, and returns the new ones. `through`: the open file of an
@@ -215,15 +213,6 @@ fn change_meta(core: &Core, who: &Caller, node: &Node, set: &SetAttr) -> Result<
     Ok(())
 }
 
-/// Removes the capabilities of a file.
-fn take_capability(core: &Core, meta: &mut MetaWrite<'_>) {
-    if meta.with_extra_attrs(|extra_attrs| holds(extra_attrs, CAPABILITY))
-        && let Some(value) = meta.extra_attrs().xattrs.remove(CAPABILITY)
-    {
-        release_kept(core, CAPABILITY.len() + value.len());
-    }
-}
-
 /// Moves the quota charge of an inode to its new owner. The caller holds the lock of its
 /// attributes, and that of its pages if it is a regular file.
 fn charge_to(core: &Core, who: &Caller, node: &Node, set: &SetAttr, pages: u64) -> Result<()> {
@@ -236,77 +225,6 @@ fn charge_to(core: &Core, who: &Caller, node: &Node, set: &SetAttr, pages: u64) 
     let check = Check::of(who);
     core.quotas
         .change_owner(inode.mark(), old, new, pages, check)
-}
-
-/// Before a change of content: clears set-id bits unless the caller has `CAP_FSETID`, and file
-/// capabilities in any case.
-pub(crate) fn drop_privileges(core: &Core, who: &Caller, node: &Node) -> Result<()> {
-    hop!();
-    let keeps = who.has(Caps::FSETID);
-    if keeps && !node.inode().may_have_extra_attrs() {
-        return Ok(());
-    }
-    clear_privileges(core, node, |meta| {
-        if keeps {
-            0
-        } else {
-            set_id_bits_lost(who, meta)
-        }
-    })
-}
-
-/// Clears a regular file's capabilities and the mode bits that `bits` returns.
-fn clear_privileges(core: &Core, node: &Node, bits: impl Fn(&Meta) -> u16) -> Result<()> {
-    if node.kind() != FileType::Regular {
-        return Ok(());
-    }
-    let inode = node.inode();
-    let (perm, lost, has_capability) = {
-        let guard = epoch::pin();
-        let view = inode.view(&guard);
-        let has_capability = holds(view.extra_attrs, CAPABILITY);
-        (view.meta.perm, bits(&view.meta), has_capability)
-    };
-    if lost == 0 && !has_capability {
-        return Ok(());
-    }
-    let operation = Operation::SetAttributes {
-        ino: node.ino(),
-        set: Attributes {
-            perm: (lost != 0).then_some(perm & !lost),
-            drops_capability: has_capability,
-            ..Attributes::default()
-        },
-    };
-    let intent = || Intent::changing().records(1).value(CAPABILITY.len());
-    match begin(core, intent, |through| {
-        through.perform(&itself(), &operation)
-    })? {
-        Begun::Done(performed) => performed.update(
-            node,
-            match has_capability {
-                true => Changed::Rest,
-                false => Changed::Nothing,
-            },
-        ),
-        Begun::Decide(transaction) => {
-            let order = log_order::take([inode]);
-            {
-                let mut meta = inode.write();
-                meta.perm &= !bits(&meta);
-                take_capability(core, &mut meta);
-                meta.ctime = inode.time_of_change();
-            }
-            let record = inode.record(&inode.meta());
-            let attributes = Change::Attributes { inode: record };
-            let capability = Change::Xattr {
-                ino: node.ino(),
-                name: CAPABILITY,
-                value: None,
-            };
-            transaction.commit(order, &[attributes, capability])
-        }
-    }
 }
 
 /// The access control list of an inode with new permission bits.

@@ -2,7 +2,7 @@
 
 use holdfast_dirindex::DirIndex;
 
-use super::refused;
+use crate::directory::entry::refused;
 use crate::store::NameRun;
 use crate::types::{FileType, Ino, Result};
 

@@ -3,7 +3,9 @@
 use holdfast_dirindex::{DirIndexWriter, Removed};
 
 use super::partial::Partial;
-use super::{Directory, Entry, FIRST_COOKIE, refused};
+use super::{Directory, Entry, FIRST_COOKIE};
+use crate::directory::Residency;
+use crate::directory::entry::refused;
 use crate::inode::{Object, directory_size};
 use crate::numbers::Numbers;
 use crate::types::{FileType, Ino, Result, Time};
@@ -31,6 +33,20 @@ macro_rules! either {
             }
         }
     };
+}
+
+impl Directory {
+    /// Locks the names for changes.
+    #[inline]
+    pub(crate) fn write(&self) -> Names<'_> {
+        let writer = self.index.lock();
+        let is_partial = self.place() == Residency::Partial;
+        Names {
+            dir: self,
+            writer,
+            partial: self.partial.get().filter(|_| is_partial),
+        }
+    }
 }
 
 impl Names<'_> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::inode::{Content, ContentState, DirectoryBody, Extension, Meta, Object};
 use crate::store::NameRun;
-use crate::types::{Caller, OpenFlags, Result, Time};
+use crate::types::{Caller, Errno, FileType, Ino, OpenFlags, Result, Time};
 use crate::{FileSystem, MemoryLimits, Options};
 use std::sync::atomic::AtomicU64;
 

@@ -20,7 +20,7 @@ use holdfast_sync::ShardedCounter;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use super::Object;
-use super::marks::READAHEAD;
+use crate::inode::bits::READAHEAD;
 
 const IDLE: u8 = 1;
 const MAIN: u8 = 1 << 1;

@@ -5,24 +5,6 @@ use parking_lot::MutexGuard;
 use std::ops::{Deref, DerefMut};
 
 use super::{ExtraAttrs, Meta, Object};
-use crate::acl::Acl;
-
-/// Attributes and extra attributes, as of one moment.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'g> {
-    pub(crate) meta: Meta,
-    pub(crate) extra_attrs: Option<&'g ExtraAttrs>,
-}
-
-impl<'g> View<'g> {
-    pub(crate) fn acl(&self) -> Option<&'g Acl> {
-        self.extra_attrs?.acl.as_ref()
-    }
-
-    pub(crate) fn default_acl(&self) -> Option<&'g Acl> {
-        self.extra_attrs?.default_acl.as_ref()
-    }
-}
 
 impl Object {
     /// Locks the attributes for a change, which becomes visible when the result is dropped.

@@ -1,7 +1,7 @@
 //! The owner that an inode is charged to: see `crate::quota`.
 
 use super::Object;
-use super::marks::COUNTED;
+use crate::inode::bits::COUNTED;
 use crate::quota::{Mark, Owner};
 
 impl Object {

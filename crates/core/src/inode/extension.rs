@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::acl::Acl;
 use crate::directory::Directory;
+use crate::inode::Meta;
 use crate::locks::InodeLocks;
 use crate::types::{FileType, Ino};
 
@@ -130,5 +131,22 @@ impl Content {
             _ if rdev != 0 => Self::Device(rdev),
             _ => Self::None,
         }
+    }
+}
+
+/// Attributes and extra attributes, as of one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'g> {
+    pub(crate) meta: Meta,
+    pub(crate) extra_attrs: Option<&'g ExtraAttrs>,
+}
+
+impl<'g> View<'g> {
+    pub(crate) fn acl(&self) -> Option<&'g Acl> {
+        self.extra_attrs?.acl.as_ref()
+    }
+
+    pub(crate) fn default_acl(&self) -> Option<&'g Acl> {
+        self.extra_attrs?.default_acl.as_ref()
     }
 }

@@ -1,28 +1,11 @@
 //! Flag bits of an inode, each of which changes by itself.
 
+use crate::inode::bits::{COMPLETE, FULL, LAZY_TIME, MAPPED, NEW, QUERIED};
 use std::sync::atomic::Ordering;
 
 use super::{Inode, Object};
 use crate::clock;
-use crate::types::{FileType, Time};
-
-/// A mark: a newer access time has not reached the store.
-pub(super) const LAZY_TIME: u8 = 1;
-/// A mark: all data of the file is in memory.
-pub(super) const COMPLETE: u8 = 1 << 1;
-/// A mark: for each page it is known in memory whether it has data.
-pub(super) const MAPPED: u8 = 1 << 4;
-/// A mark: read ahead, and not used yet.
-pub(super) const READAHEAD: u8 = 1 << 5;
-/// A mark: in a file that is not mapped, each page before the end has data.
-pub(super) const FULL: u8 = 1 << 6;
-/// A mark: quotas count the inode.
-pub(super) const COUNTED: u8 = 1 << 2;
-/// A mark: the store has not been given the inode yet.
-pub(super) const NEW: u8 = 1 << 3;
-
-/// A mark: the times may have been read since the last change.
-pub(super) const QUERIED: u8 = 1 << 7;
+use crate::types::Time;
 
 /// The time of one change of several inodes: differs from every time of theirs that was read.
 pub(crate) fn time_of_changes<'i>(inodes: impl IntoIterator<Item = &'i Inode>) -> Time {
@@ -34,19 +17,6 @@ pub(crate) fn time_of_changes<'i>(inodes: impl IntoIterator<Item = &'i Inode>) -
     } else {
         clock::change()
     }
-}
-
-/// What is known of a file's content when its inode is published. The times of a loaded inode may
-/// have been read before, so `QUERIED` is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum ContentState {
-    /// All of it is in memory.
-    All = COMPLETE | MAPPED,
-    /// It is in the store; each page before the end has data.
-    Full = FULL | QUERIED,
-    /// It is in the store.
-    Nothing = QUERIED,
 }
 
 impl Object {
@@ -74,7 +44,7 @@ impl Object {
 
     /// Were the times read? Clears the mark.
     #[inline]
-    pub(crate) fn take_queried(&self) -> bool {
+    fn take_queried(&self) -> bool {
         self.front.marks.load(Ordering::Relaxed) & QUERIED != 0
             && self.front.marks.fetch_and(!QUERIED, Ordering::AcqRel) & QUERIED != 0
     }
@@ -103,17 +73,6 @@ impl Object {
         let marks = &self.front.marks;
         marks.fetch_or(MAPPED, Ordering::Relaxed);
         marks.fetch_and(!COMPLETE, Ordering::Release);
-    }
-
-    /// Is the file's space known without asking the store?
-    #[inline]
-    pub(crate) fn has_known_space(&self) -> bool {
-        let marks = self.front.marks.load(Ordering::Acquire);
-        marks & (MAPPED | FULL) != 0
-            || self.kind() != FileType::Regular
-            // There may be space behind the end, but only with an extension.
-            || (self.size() == 0 && !self.may_have_extra_attrs())
-            || self.stored_pages().is_some()
     }
 
     /// Does each page before the end have data, if the file is not mapped?

@@ -4,7 +4,8 @@ use holdfast_sync::epoch;
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 
-use super::{Inode, LOG_ORDER, Meta};
+use super::{Inode, Meta};
+use crate::inode::object::LOG_ORDER;
 use crate::log_order::LogOrdered;
 use crate::store::{InodeRecord, StoredSpace};
 use crate::types::{Attr, Ino};

@@ -12,11 +12,15 @@
 //! - the *unchecked* one (`scan_inodes`): the visitor gets an inode in any state, without a
 //!   reference, and must not block. Each caller says why it needs it.
 
+pub(crate) mod dropped;
 pub(crate) mod evict;
+pub(crate) mod find;
+pub(crate) mod free;
+pub(crate) mod inode_walk;
 pub(crate) mod shards;
 pub(crate) mod walk;
 
-pub use evict::Dropped;
-pub(crate) use evict::FreeingOrphan;
-pub(crate) use walk::Take;
-pub use walk::{InodeWalk, Visit};
+pub use dropped::Dropped;
+pub(crate) use free::FreeingOrphan;
+pub(crate) use inode_walk::Take;
+pub use inode_walk::{InodeWalk, Visit};

@@ -3,28 +3,27 @@
 use holdfast_cache::{Pages, PagesLock, Piece};
 use std::io::IoSlice;
 
-use super::{SIZE_MAX, readable, writable};
-use crate::FileSystem;
 use crate::attributes::atime::note_access;
-use crate::attributes::set::drop_privileges;
+use crate::attributes::privileges::drop_privileges;
 use crate::core::Core;
 use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
+use crate::io::checks::{SIZE_MAX, readable, writable};
 use crate::io::populate::{fill_locked, lock_with, missing_pages, populate_pages};
 use crate::io::read::read_file;
 use crate::io::write::{intent_to_write, write_file};
-use crate::log_order;
-use crate::observer::notify_inode;
-use crate::open::OpenFile;
+use crate::notify::notify_inode;
+use crate::open_file::OpenFile;
 use crate::quota::Check;
 use crate::reclaim::content::{cached_pages, shrink_content_since};
 use crate::shared::refresh_inode;
+use crate::space::FileSpace;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Changed;
-use crate::transaction::{Begun, Transaction};
-use crate::transaction::{begin_content, space_of};
+use crate::transaction::{Begun, Transaction, begin_content};
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
+use crate::{FileSystem, log_order};
 
 /// Bytes that are read and written at once over a store that does not copy.
 const BUFFER: u64 = 1 << 20;
@@ -182,7 +181,7 @@ fn copy_pages(
         ..intent_to_write(core, inode.size(), to_offset, len)
     })?;
     drop_privileges(core, who, to.node())?;
-    let space = space_of(core, inode, Check::of(who));
+    let space = FileSpace::new(core, inode, Check::of(who));
     let copied = match &source {
         Some(source) => pages.copy_range(to_offset, source, from_offset, len, space.account())?,
         None => pages.copy_within(to_offset, from_offset, len, space.account())?,

@@ -4,25 +4,24 @@ use std::ops::Range;
 
 use holdfast_cache::{Account, PagesLock};
 
-use super::populate::PAGE;
-use super::{SIZE_MAX, writable};
-use crate::FileSystem;
-use crate::attributes::set::drop_privileges;
+use crate::attributes::privileges::drop_privileges;
 use crate::core::Core;
 use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
+use crate::io::checks::{SIZE_MAX, writable};
+use crate::io::pages::PAGE;
 use crate::io::populate::{lock_with, map_missing};
-use crate::log_order;
-use crate::observer::notify_inode;
-use crate::open::OpenFile;
+use crate::notify::notify_inode;
+use crate::open_file::OpenFile;
 use crate::quota::Check;
 use crate::shared::refresh_inode;
-use crate::store::{Change, Class, Intent, Operation};
+use crate::space::FileSpace;
+use crate::store::{Change, Class, Intent, Operation, Reservation};
 use crate::through::Changed;
-use crate::transaction::{Begun, Transaction};
-use crate::transaction::{begin_content, reserve, space_of};
+use crate::transaction::{Begun, Transaction, begin_content};
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
+use crate::{FileSystem, log_order};
 
 /// Bytes that are allocated in one step over a store that reserves space.
 const PART: u64 = 16 << 20;
@@ -136,7 +135,7 @@ fn fallocate(
     let bytes = request.offset..request.end();
     let intent = || intent_of(core, request, size, pages.pages());
     transaction.reserve(inode, pages, bytes, intent)?;
-    let space = space_of(core, inode, Check::of(who));
+    let space = FileSpace::new(core, inode, Check::of(who));
     if new_size < size {
         pages.begin();
     }
@@ -188,8 +187,8 @@ fn has_room_for(core: &Core, request: Request, held: &PagesLock<'_>) -> Result<(
         return Ok(());
     }
     let pages = (request.len / PAGE).saturating_sub(held.pages());
-    reserve(
-        core,
+    Reservation::of(
+        &*core.behind,
         &Intent {
             pages,
             ..Intent::default()

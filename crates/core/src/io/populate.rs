@@ -14,18 +14,17 @@
 //! change after a write section begins. So a page is a hole for a reader without the lock if it
 //! sees no frame, then a complete file, and then that no write section has begun.
 
+use crate::io::pages::{Hold, PAGE, TRIES, loaded_account};
 use std::ops::Range;
 use std::sync::Arc;
 
-use holdfast_cache::{Account, Arrival, Flight, Missing, Pages, PagesLock};
+use holdfast_cache::{Arrival, Flight, Missing, Pages, PagesLock};
 
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::io::map::load_map;
 use crate::reclaim::page_key;
 use crate::types::{Errno, Ino, Result};
-
-pub(super) const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
 
 /// Bytes of one request to the store.
 pub(super) const BYTES_MAX: u64 = 1 << 20;
@@ -35,21 +34,10 @@ const READAHEAD_MAX: u64 = 255;
 const READAHEAD_FIRST: u64 = 32;
 /// Stores accept whole sectors without reading the page around them.
 const SECTOR: u64 = 512;
-/// How often a thread asks with the pages unlocked, beyond once for each page that it needs. If its
-/// reads were useless as often, because others change the file or need the memory, it keeps the
-/// lock meanwhile.
-pub(super) const TRIES: u64 = 8;
-
-/// Are the pages locked during the request to the store?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
-    Free,
-    Locked,
-}
 
 /// Missing parts of what is needed.
 #[derive(Clone, Debug)]
-pub(super) struct Needed {
+pub(crate) struct Needed {
     /// The needed pages. An unmapped file is mapped first.
     pages: Range<u64>,
     /// The end of the pages that are worth reading with them.
@@ -74,14 +62,6 @@ pub(super) struct Leading(pub(super) Arc<Flight>);
 impl Drop for Leading {
     fn drop(&mut self) {
         self.0.end(Ok(()));
-    }
-}
-
-/// The account of pages with space that was taken when they were written.
-pub(crate) fn loaded_account(core: &Core) -> Account<'_> {
-    Account {
-        space: &Loaded,
-        stats: &core.cache,
     }
 }
 
@@ -392,15 +372,4 @@ fn recall(core: &Core, ino: Ino, pages: &mut PagesLock<'_>, came: Range<u64>) ->
         }
     }
     any
-}
-
-/// Space that the store holds already: it was taken when it was written.
-struct Loaded;
-
-impl holdfast_cache::Space for Loaded {
-    fn reserve(&self, _pages: u64) -> Result<()> {
-        Ok(())
-    }
-
-    fn release(&self, _pages: u64) {}
 }

@@ -3,16 +3,17 @@ use holdfast_sync::epoch;
 use std::io::IoSliceMut;
 use std::ops::Range;
 
-use super::check_range;
-use super::populate::{BYTES_MAX, Leading, PAGE, TRIES};
+use super::populate::{BYTES_MAX, Leading};
 use crate::FileSystem;
 use crate::attributes::atime::{has_settled_access_time, note_access};
 use crate::core::Core;
 use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _, WHOLE};
-use crate::io::map::ask_unlocked;
+use crate::io::checks::check_range;
+use crate::io::pages::{PAGE, TRIES};
 use crate::io::populate::{lock_with, map_missing, missing_to_read};
-use crate::open::OpenFile;
+use crate::io::unmapped::ask_unlocked;
+use crate::open_file::OpenFile;
 use crate::reclaim::content::{cached_pages, shrink_content_since};
 use crate::shared::no_size::read_without_size;
 use crate::shared::refresh_inode;
@@ -299,9 +300,9 @@ fn read_present(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::populate::loaded_account;
     use crate::MemoryLimits;
     use crate::clock;
+    use crate::io::pages::loaded_account;
     use crate::options::{AtimePolicy, Options};
     use crate::types::Caller;
     use crate::watch::Event;

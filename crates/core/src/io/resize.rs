@@ -1,16 +1,16 @@
-use crate::attributes::set::drop_privileges;
+use crate::attributes::privileges::drop_privileges;
 use crate::core::Core;
 use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
-use crate::io::outgrown;
 use crate::io::populate::lock_mapped;
+use crate::io::reserve::outgrown;
 use crate::log_order;
 use crate::node::Node;
 use crate::quota::Check;
+use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent, Operation};
 use crate::through::Changed;
-use crate::transaction::Begun;
-use crate::transaction::{begin_content, space_of};
+use crate::transaction::{Begun, begin_content};
 use crate::types::{Caller, Result};
 use crate::watch::EventMask;
 
@@ -41,7 +41,7 @@ pub(crate) fn resize_file(
             };
             transaction.reserve(inode, &pages, 0..0, || intent_to_resize(core, inode, size))?;
             drop_privileges(core, who, node)?;
-            let space = space_of(core, inode, Check::of(who));
+            let space = FileSpace::new(core, inode, Check::of(who));
             let order = log_order::take([inode]);
             let record = {
                 let mut meta = inode.write();

@@ -2,7 +2,7 @@ use holdfast_cache::Contended;
 
 use crate::FileSystem;
 use crate::io::populate::lock_mapped;
-use crate::open::OpenFile;
+use crate::open_file::OpenFile;
 use crate::shared::refresh_inode;
 use crate::types::{Errno, OpenFlags, Result, Whence};
 

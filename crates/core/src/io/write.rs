@@ -1,26 +1,25 @@
 use holdfast_cache::{Arrival, Pages, PagesLock};
 use std::io::IoSlice;
 
-use super::populate::PAGE;
-use super::{SIZE_MAX, check_range, writable};
 use crate::FileSystem;
-use crate::attributes::set::drop_privileges;
+use crate::attributes::privileges::drop_privileges;
 use crate::core::Core;
 use crate::events::notify_event;
 use crate::failure::{sync_for, tell_failure};
 use crate::inode::{Inode, Numbered as _, WHOLE};
-use crate::inodes::evict::write_time;
-use crate::io::outgrown;
+use crate::inodes::free::write_time;
+use crate::io::checks::{SIZE_MAX, check_range, writable};
+use crate::io::pages::PAGE;
 use crate::io::populate::{goes_past, lock_with, missing_edges};
+use crate::io::reserve::outgrown;
 use crate::log_order::{self, LogOrderGuard};
-use crate::observer::notify_inode;
-use crate::open::OpenFile;
+use crate::notify::notify_inode;
+use crate::open_file::OpenFile;
 use crate::quota::Check;
 use crate::reclaim::content::{cached_pages, shrink_content_since};
 use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent, Operation};
-use crate::transaction::{Begun, Transaction};
-use crate::transaction::{begin_content, space_of};
+use crate::transaction::{Begun, Transaction, begin_content};
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -159,7 +158,7 @@ fn write_and_commit(
     let intent = || intent_to_write(core, size, start, given as u64);
     transaction.reserve(inode, &pages, start..end, intent)?;
     drop_privileges(core, who, file.node())?;
-    let space = space_of(core, inode, Check::of(who));
+    let space = FileSpace::new(core, inode, Check::of(who));
     let done = if past {
         // Nothing changes in memory: readers of this page take the lock, and read it again.
         pages.change_unloaded(start / PAGE..start / PAGE + 1);

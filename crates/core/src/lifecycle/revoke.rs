@@ -1,15 +1,12 @@
 //! Forced unmount.
 
-use std::sync::atomic::{Ordering, fence};
-
 use crate::FileSystem;
-use crate::core::Core;
-use crate::inodes::evict::{evict_unused, forget_names, release_names};
+use crate::inodes::evict::evict_unused;
+use crate::inodes::free::{forget_names, release_names};
 use crate::inodes::shards::{drop_in_shards, in_shards};
 use crate::inodes::walk::scan_inodes;
 use crate::lifecycle::sync::make_durable;
-use crate::node::Node;
-use crate::types::{Errno, Result};
+use crate::types::Result;
 
 impl FileSystem {
     /// Ends the file system under its users: from now on every operation fails with `EIO`, also on
@@ -66,24 +63,4 @@ impl FileSystem {
     pub fn is_revoked(&self) -> bool {
         self.core.policy.revoked()
     }
-}
-
-/// Marks an inode as freeing if the file system was revoked. It is called after an inode was
-/// added to the index, or unmarked. Either the walk of [`FileSystem::revoke`] comes after that,
-/// or its mark is seen here.
-pub(crate) fn mark_freeing_if_revoked(core: &Core, node: &Node) {
-    if cfg!(not(target_arch = "x86_64")) {
-        fence(Ordering::SeqCst);
-    }
-    if core.policy.revoked() {
-        // The reference of `node` prevents the eviction.
-        drop(node.inode().mark_freeing());
-    }
-}
-
-/// The error for a name that was not found: a revoked file system has no names, so it is not
-/// `ENOENT`.
-#[inline]
-pub(crate) fn no_entry(core: &Core) -> Errno {
-    core.alive().err().unwrap_or(Errno::ENOENT)
 }

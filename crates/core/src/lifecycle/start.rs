@@ -4,21 +4,19 @@ use holdfast_cache::memory::Memory;
 use holdfast_sync::Prepared;
 use std::sync::Arc;
 
-use crate::FileSystem;
 use crate::by_number::find_node;
 use crate::core::Core;
 use crate::inode::{Content, ContentState, Extension, Inode, Meta, Numbered as _, Object};
-use crate::log_order;
 use crate::namespace::publish::publish_inode;
 use crate::node::Node;
 use crate::options::Options;
 use crate::quota::Check;
-use crate::reclaim::join_memory;
+use crate::reclaim::usage::join_memory;
 use crate::shared::notified::hear_of_changes;
 use crate::store::{Change, Intent, MemoryLimits, MemoryStore, Store};
 use crate::transaction::decide;
 use crate::types::{Errno, FileType, Ino, Result};
-use crate::{clock, inode};
+use crate::{FileSystem, clock, inode, log_order};
 
 impl FileSystem {
     /// A file system over a store. A store without a root gets one, with the attributes of the

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// One span, keyed by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// Last byte.
     pub(super) end: u64,
     pub(super) kind: LockKind,

@@ -1,32 +1,31 @@
 //! Creating inodes: files, directories, symbolic links, devices, unnamed files.
 
 use super::{NewInode, dangling};
-use crate::FileSystem;
 use crate::by_number::find_node;
 use crate::core::Core;
 use crate::events::notify_name;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::log_order;
 use crate::namespace::load::count_name;
+use crate::namespace::lock::{is_full_of_directories, lock_name};
 use crate::namespace::lookup::{find_child, search};
 use crate::namespace::new_inode::{
     allocate_inode, assign_number, commit_new_inode, intent_to_make,
 };
 use crate::namespace::publish::{publish_inode, unpublish_inode};
-use crate::namespace::{is_full_of_directories, lock_name};
+use crate::namespace::refused::{refused, refused_new};
 use crate::node::Node;
-use crate::observer::notify_entry;
+use crate::notify::notify_entry;
 use crate::permission::may_create;
 use crate::quota::Check;
 use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
 use crate::shared::by_name::ask_by_name;
-use crate::transaction::{Begun, Transaction};
-use crate::transaction::{begin, refused, refused_new, release_kept};
+use crate::transaction::{Begun, Transaction, begin, release_kept};
 use crate::types::{
     Caller, Caps, Errno, FileType, NAME_MAX, OpenFlags, PATH_MAX, Result, S_ISVTX, check_new_name,
     is_special,
 };
 use crate::watch::EventMask;
+use crate::{FileSystem, log_order};
 
 /// How often a name may appear and disappear between lookup and creation.
 const ROUNDS: u32 = 16;
@@ -250,7 +249,7 @@ fn ask_child(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Res
 /// Checks that the caller may create this in a directory. The caller holds the lock of the
 /// names.
 #[inline]
-pub(crate) fn may_make(
+fn may_make(
     core: &Core,
     who: &Caller,
     dir: &Inode,

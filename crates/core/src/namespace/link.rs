@@ -1,24 +1,22 @@
 //! Hard links.
 
-use crate::FileSystem;
 use crate::core::Core;
 use crate::events::notify_name;
-use crate::inode::time_of_changes;
-use crate::inode::{DirectoryBody, Inode, Meta, Numbered as _};
-use crate::lifecycle::revoke::mark_freeing_if_revoked;
-use crate::log_order;
+use crate::inode::{DirectoryBody, Inode, Meta, Numbered as _, time_of_changes};
 use crate::namespace::load::count_name;
-use crate::namespace::lock_name;
+use crate::namespace::lock::lock_name;
 use crate::namespace::lookup::search;
+use crate::namespace::publish::mark_freeing_if_revoked;
+use crate::namespace::refused::refused_new;
 use crate::node::Node;
-use crate::observer::{notify_entry, notify_inode};
+use crate::notify::{notify_entry, notify_inode};
 use crate::permission::may_create;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Changed;
-use crate::transaction::{Begun, Transaction};
-use crate::transaction::{begin, refused_new};
+use crate::transaction::{Begun, Transaction, begin};
 use crate::types::{Caller, Errno, Result, check_new_name};
 use crate::watch::EventMask;
+use crate::{FileSystem, log_order};
 
 impl FileSystem {
     /// Adds a name for `node`; a file created by [`FileSystem::tmpfile`] gets its first.

@@ -18,8 +18,7 @@ use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Re
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
 use crate::inodes::walk::walk_inodes_if;
 use crate::inodes::{InodeWalk, Take, Visit};
-use crate::namespace::window::load_record;
-use crate::reclaim::NAME_BYTES;
+use crate::reclaim::sizes::NAME_BYTES;
 use crate::shared::names::names_as_they_are;
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, Result};
@@ -66,7 +65,7 @@ pub(crate) fn load_names(core: &Core, dir: &Inode, body: &DirectoryBody) -> Resu
 }
 
 #[cold]
-fn load_locked(core: &Core, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
+pub(super) fn load_locked(core: &Core, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
     hop!();
     if names.place() != Residency::Unloaded {
         return Ok(());
@@ -125,7 +124,7 @@ pub(crate) fn count_name(core: &Core, names: &Names<'_>, name: &[u8]) {
 }
 
 /// Makes a whole directory partial. The caller holds the lock of its names.
-pub(crate) fn make_partial(core: &Core, names: &mut Names<'_>) {
+fn make_partial(core: &Core, names: &mut Names<'_>) {
     let there = names.len();
     let next_cookie = names.next_cookie();
     names.become_partial(there, next_cookie);
@@ -146,59 +145,12 @@ pub(crate) fn is_empty_directory(core: &Core, dir: &Inode, names: &mut Names<'_>
     Ok(run.is_empty())
 }
 
-/// The entry of a name.
-///
-/// # Errors
-/// The store's.
-#[inline]
-pub(crate) fn find_name(
-    core: &Core,
-    dir: &Inode,
-    body: &DirectoryBody,
-    name: &[u8],
-) -> Result<Option<Entry>> {
-    match body.names.look(name) {
-        Known::Found(entry) => Ok(Some(entry)),
-        Known::Negative => Ok(None),
-        Known::Unknown => ask_for(core, dir, body, name),
-    }
-}
-
-#[cold]
-fn ask_for(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Entry>> {
-    hop!();
-    if core.coherence.is_some() {
-        names_as_they_are(core, dir, body)?;
-        return Ok(body.names.find_cached(name));
-    }
-    let changes = {
-        let mut names = body.names.write();
-        load_locked(core, dir, &mut names)?;
-        match names.hold(name) {
-            Known::Found(entry) => return Ok(Some(entry)),
-            Known::Negative => return Ok(None),
-            Known::Unknown => names.changes(),
-        }
-    };
-    let evictions = core.evictions.snapshot();
-    let asked = ask_store(core, dir.ino(), name);
-    let mut names = body.names.write();
-    if names.place() == Residency::Partial && names.changes() == changes {
-        let found = asked?;
-        let entry = found.as_ref().map(|(entry, _)| *entry);
-        learn_name(core, dir, &mut names, name, entry)?;
-        drop(names);
-        if let Some((entry, Some(record))) = found {
-            load_record(core, dir, body, name, entry, (&record, &evictions));
-        }
-        return Ok(entry);
-    }
-    hold_name(core, dir, &mut names, name)?;
-    Ok(names.get(name))
-}
-
 /// Asks the store for a name, and for the inode's record if it returns one.
-fn ask_store(core: &Core, dir: Ino, name: &[u8]) -> Result<Option<(Entry, Option<InodeRecord>)>> {
+pub(super) fn ask_store(
+    core: &Core,
+    dir: Ino,
+    name: &[u8],
+) -> Result<Option<(Entry, Option<InodeRecord>)>> {
     hop!();
     let mut found = Vec::with_capacity(1);
     core.store.look_up(dir, &[name], &mut found)?;
@@ -218,7 +170,7 @@ fn ask_store(core: &Core, dir: Ino, name: &[u8]) -> Result<Option<(Entry, Option
 }
 
 /// Records the store's answer for a name of a partial directory. The caller holds the lock.
-fn learn_name(
+pub(super) fn learn_name(
     core: &Core,
     dir: &Inode,
     names: &mut Names<'_>,

@@ -3,17 +3,18 @@
 use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
-use crate::by_number::{find_node, node_in_memory};
-use crate::core::Core;
+use crate::by_number::find_node;
+use crate::core::{Core, no_entry};
 use crate::directory::Entry;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::lifecycle::revoke::no_entry;
-use crate::namespace::load::{find_name, load_names};
+use crate::inodes::find::node_in_memory;
+use crate::namespace::find::find_name;
+use crate::namespace::load::load_names;
 use crate::namespace::window::load_named;
 use crate::node::Node;
 use crate::permission::may_access;
 use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
-use crate::shared::by_name::child_of_shared;
+use crate::shared::child::child_of_shared;
 use crate::shared::refresh_inode;
 use crate::types::{Access, Caller, Errno, Ino, Result, check_component};
 
@@ -67,7 +68,7 @@ pub(crate) fn search<'n>(core: &Core, who: &Caller, dir: &'n Inode) -> Result<&'
 ///
 /// # Errors
 /// The same, and `ENAMETOOLONG`, `EINVAL`.
-pub(crate) fn find_named(
+fn find_named(
     core: &Core,
     dir: &Inode,
     body: &DirectoryBody,
@@ -123,7 +124,8 @@ pub(crate) fn find_child(
     }
 }
 
-/// The inode of an entry. If it is loaded, others may be [read ahead](crate::namespace::window::load_named).
+/// The inode of an entry. If it is loaded, others may be [read
+/// ahead](crate::namespace::window::load_named).
 #[inline]
 pub(super) fn node_named(
     core: &Core,

@@ -9,10 +9,9 @@ use std::sync::atomic::Ordering;
 
 use super::rename_args::End;
 use crate::by_number::find_node;
-use crate::core::Core;
+use crate::core::{Core, no_entry};
 use crate::directory::Names;
-use crate::lifecycle::revoke::no_entry;
-use crate::namespace::{lock_name, lock_names};
+use crate::namespace::lock::{lock_name, lock_names};
 use crate::node::Node;
 use crate::types::{Errno, Ino, Result};
 

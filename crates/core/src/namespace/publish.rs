@@ -6,9 +6,9 @@ use holdfast_sync::epoch;
 
 use crate::core::Core;
 use crate::inode::Object;
-use crate::inodes::evict::put_node;
-use crate::lifecycle::revoke::mark_freeing_if_revoked;
+use crate::inodes::free::put_node;
 use crate::node::Node;
+use crate::primitive::{Ordering, fence};
 use crate::quota::Check;
 use crate::store::{Reservation, Space};
 use crate::types::{Errno, Ino, Result};
@@ -66,4 +66,17 @@ pub(crate) fn publish_inode(
     reservation.keep_inodes();
     mark_freeing_if_revoked(core, &node);
     Ok(node)
+}
+
+/// Marks an inode as freeing if the file system was revoked. It is called after an inode was added
+/// to the index, or unmarked. Either the walk of [`revoke`](crate::FileSystem::revoke) comes after
+/// that, or its mark is seen here.
+pub(crate) fn mark_freeing_if_revoked(core: &Core, node: &Node) {
+    if cfg!(not(target_arch = "x86_64")) {
+        fence(Ordering::SeqCst);
+    }
+    if core.policy.revoked() {
+        // The reference of `node` prevents the eviction.
+        drop(node.inode().mark_freeing());
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! *Locking.* See [`pair`](super::pair).
 
+use crate::namespace::rename_args::Rename;
 use std::sync::atomic::Ordering;
 
 use super::NewInode;
@@ -11,63 +12,25 @@ use super::rename_args::{End, check_flags};
 use super::rename_through::follow_rename;
 use crate::FileSystem;
 use crate::by_number::find_node;
-use crate::core::Core;
+use crate::core::{Core, no_entry};
 use crate::directory::Entry;
-use crate::inodes::evict::put_node;
-use crate::lifecycle::revoke::no_entry;
-use crate::namespace::is_full_of_directories;
-use crate::namespace::load::{find_name, load_names};
+use crate::inodes::free::put_node;
+use crate::namespace::find::find_name;
+use crate::namespace::load::load_names;
+use crate::namespace::lock::is_full_of_directories;
 use crate::namespace::lookup::{find_child, node_named, search};
 use crate::namespace::new_inode::intent_of_new_inode;
 use crate::namespace::pair::{descends, lock_both};
+use crate::namespace::refused::refused;
 use crate::namespace::rename_apply::{exchange_entries, replace_entry};
 use crate::node::Node;
-use crate::observer::{notify_entry, notify_inode};
+use crate::notify::{notify_entry, notify_inode};
 use crate::permission::{may_access, may_create, may_delete};
 use crate::store::{Class, Intent, Operation};
-use crate::transaction::{Begun, Transaction};
-use crate::transaction::{begin, refused};
+use crate::transaction::{Begun, Transaction, begin};
 use crate::types::{
     Access, Caller, Errno, FileType, Ino, RenameFlags, Result, check_component, is_special,
 };
-
-/// A rename, and the inodes of both names.
-#[derive(Clone, Copy)]
-pub(super) struct Rename<'a> {
-    pub(crate) who: &'a Caller,
-    pub(crate) from: End<'a>,
-    pub(crate) to: End<'a>,
-    pub(crate) flags: RenameFlags,
-    pub(crate) source: &'a Node,
-    pub(crate) target: Option<&'a Node>,
-}
-
-impl Rename<'_> {
-    pub(super) fn exchanges(&self) -> bool {
-        self.flags.contains(RenameFlags::EXCHANGE)
-    }
-
-    /// Does the target exist, and is it a directory?
-    fn is_over_directory(&self) -> bool {
-        self.target.is_some_and(|target| target.kind().is_dir())
-    }
-
-    /// The checks of flags and trailing slashes against the inodes.
-    fn check(&self) -> Result<()> {
-        match self.target {
-            Some(_) if self.flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
-            None if self.exchanges() => return Err(Errno::ENOENT),
-            _ => {}
-        }
-        let wants_dir = self.from.slash || self.to.slash && !self.exchanges();
-        if wants_dir && !self.source.kind().is_dir()
-            || self.exchanges() && self.to.slash && !self.is_over_directory()
-        {
-            return Err(Errno::ENOTDIR);
-        }
-        Ok(())
-    }
-}
 
 impl FileSystem {
     /// Renames `from_name` to `to_name`, replacing that if it exists (renameat2(2)).

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 
 use super::NewInode;
 use super::pair::Locked;
-use super::rename::Rename;
 use super::rename_args::End;
 use crate::acl::{ACL_ACCESS, to_xattr};
 use crate::clock;
@@ -17,6 +16,7 @@ use crate::namespace::load::count_name;
 use crate::namespace::new_inode::{allocate_inode, assign_number};
 use crate::namespace::publish::{publish_inode, unpublish_inode};
 use crate::namespace::remove::{lose_name, mark_dead, notify_unlinked};
+use crate::namespace::rename_args::Rename;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Reservation};

@@ -7,6 +7,7 @@
 //! *Locking.* No lock is held while the store is read. The names of a partial directory are read
 //! and recorded as in [`learn_run`].
 
+use crate::inodes::find::has_inode;
 use std::sync::Arc;
 
 use holdfast_sync::epoch;
@@ -15,14 +16,14 @@ use crate::core::Core;
 use crate::directory::{Entry, Residency};
 use crate::evictions::{self, Evictions};
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names};
-use crate::inodes::evict::put_node;
+use crate::inodes::free::put_node;
 use crate::load::{just_loaded, load_inode, load_with_prefetch, take_in};
 use crate::namespace::load::{known_max, learn_run, make_whole};
 use crate::node::Node;
 use crate::readahead::{
     Advice, BATCH, Brought, By, Demand, Millis, Order, Reach, is_hidden, place_of,
 };
-use crate::reclaim::prefetch_room;
+use crate::reclaim::usage::prefetch_room;
 use crate::shared::by_name::prefetch_names;
 use crate::shared::is_in_memory;
 use crate::store::{InodeRecord, NameRun};
@@ -89,11 +90,6 @@ impl<'c> Picking<'c> {
             reach,
         }
     }
-}
-
-/// Is an inode of this number in memory?
-pub(crate) fn has_inode(core: &Core, ino: Ino) -> bool {
-    core.index.peek(ino.0, &epoch::pin()).is_some()
 }
 
 /// Loads the inode of a name, and reads ahead those that are likely to be looked up next.

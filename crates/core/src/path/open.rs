@@ -3,7 +3,7 @@
 use super::walk::{Resolved, Walk};
 use crate::FileSystem;
 use crate::node::Node;
-use crate::open::OpenFile;
+use crate::open_file::OpenFile;
 use crate::shared::retry_if_stale;
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result, is_special};
 

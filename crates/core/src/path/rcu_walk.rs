@@ -7,15 +7,15 @@
 //! Each step is a lookup of its own, as in the slow walk: a concurrent rename is seen before or
 //! after it. Within one directory a rename is atomic for readers (see `directory.rs`).
 
+use crate::inodes::find::live_inode;
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
-use crate::core::Core;
+use crate::core::{Core, no_entry};
 use crate::directory::Known;
 use crate::inode::{Inode, Numbered as _};
-use crate::lifecycle::revoke::no_entry;
-use crate::load::keep_inode;
+use crate::inodes::find::keep_inode;
 use crate::node::Node;
 use crate::shared::retry_if_stale;
 use crate::types::{Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result};
@@ -41,13 +41,6 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
         path = rest;
     }
     path
-}
-
-/// The inode of this number, if it is in memory and live.
-pub(crate) fn live_inode<'g>(core: &'g Core, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
-    core.index
-        .peek(ino.0, guard)
-        .filter(|inode| inode.is_live() && !inode.is_new())
 }
 
 /// Walks from `base`. `follow`: a symbolic link as the last component has to be followed.

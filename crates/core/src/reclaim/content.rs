@@ -4,23 +4,24 @@
 //! file the map of its data is kept. Content may use what metadata leaves of the limit, and at
 //! least its share (see [`balance`](super::balance)).
 
+use crate::reclaim::ghosts::page_key;
+use crate::reclaim::shrinkers::{Content, PageClock};
 use std::cell::Cell;
 use std::ops::Range;
 
 use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker};
 use holdfast_cache::{PAGE_SIZE, PagesLock, Set};
 use holdfast_sync::epoch;
-use parking_lot::Mutex;
 
-use super::passed;
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _, Part, Scanned, WHOLE};
-use crate::inodes::evict::put_node;
+use crate::inodes::free::put_node;
 use crate::inodes::walk::walk_inodes_if;
 use crate::inodes::{InodeWalk, Take, Visit};
-use crate::io::populate::loaded_account;
+use crate::io::pages::loaded_account;
 use crate::node::Node;
-use crate::reclaim::{balance_sides, content_max};
+use crate::reclaim::state::passed;
+use crate::reclaim::usage::{balance_sides, content_max};
 use crate::types::Ino;
 
 /// Pages that are forgotten between two checks: a group of them.
@@ -40,27 +41,6 @@ const SETS: [Option<Set>; 5] = [
     Some(Set::Main),
     None,
 ];
-
-/// The key of an evicted page; a page of another file may rarely have the same.
-pub(crate) fn page_key(ino: Ino, page: u64) -> u64 {
-    ino.0.rotate_left(u64::BITS / 2) ^ !page
-}
-
-/// Frees pages.
-#[derive(Debug, Default)]
-pub(crate) struct Content {
-    clock_hand: Mutex<ClockHand>,
-}
-
-/// The position of the CLOCK hand.
-#[derive(Debug, Default)]
-struct ClockHand {
-    walk: InodeWalk,
-    /// The current file, and the page in it.
-    at: Option<(Ino, u64)>,
-    /// Completed rounds of this reclaim.
-    rounds: usize,
-}
 
 impl Shrinker for Content {
     type Owner = Core;
@@ -160,7 +140,7 @@ fn shrink_content(core: &Core) {
 }
 
 /// Continues until `left` pages were freed or the round is over; returns whether it is.
-fn turn_clock(core: &Core, clock_hand: &mut ClockHand, left: &mut u64, set: Option<Set>) -> bool {
+fn turn_clock(core: &Core, clock_hand: &mut PageClock, left: &mut u64, set: Option<Set>) -> bool {
     if let Some((ino, page)) = clock_hand.at.take()
         && let Some(inode) = core.index.get(ino.0)
     {
@@ -171,7 +151,7 @@ fn turn_clock(core: &Core, clock_hand: &mut ClockHand, left: &mut u64, set: Opti
             return false;
         }
     }
-    let ClockHand { walk, at, .. } = clock_hand;
+    let PageClock { walk, at, .. } = clock_hand;
     // The walk references no more files than have `left` pages together, if all were in memory
     // and unused.
     let room = Cell::new(*left);

@@ -5,6 +5,7 @@
 //! number has the slots of one bucket; the oldest one there is replaced. After a collision an
 //! object stays longer than it should, once.
 
+use crate::types::Ino;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use holdfast_sync::ShardedCounter;
@@ -116,6 +117,11 @@ impl Ghosts {
         let buckets = self.table.get().map_or(0, |table| table.buckets.len());
         (buckets * size_of::<Bucket>()) as u64
     }
+}
+
+/// The key of an evicted page; a page of another file may rarely have the same.
+pub(crate) fn page_key(ino: Ino, page: u64) -> u64 {
+    ino.0.rotate_left(u64::BITS / 2) ^ !page
 }
 
 #[cfg(test)]

@@ -2,33 +2,15 @@
 //! are evicted. If the counts take too much memory, the observer is asked to drop some of these
 //! inodes.
 
+use crate::reclaim::shrinkers::Kernel;
 use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker};
-use parking_lot::Mutex;
 
-use super::Core;
-use crate::evictions::Cursor;
-use crate::observer::{ask_back, is_observed};
+use crate::core::Core;
 
 /// About how many inodes are requested at once.
 const ASKED: u64 = 16_384;
 /// The part of the limit that the counts of evicted inodes may take.
 const PART: u64 = 16;
-
-/// Asks the observer for inodes. Less often while less than half of the requested inodes come back.
-#[derive(Debug, Default)]
-pub(crate) struct Kernel {
-    asking: Mutex<Asking>,
-}
-
-/// The last request.
-#[derive(Debug, Default)]
-struct Asking {
-    turn: Cursor,
-    /// The number of evicted inodes then, and of requested ones.
-    last: Option<(u64, u64)>,
-    /// Did less than half of them come back until the next request?
-    in_vain: bool,
-}
 
 impl Shrinker for Kernel {
     type Owner = Core;
@@ -57,7 +39,7 @@ impl Shrinker for Kernel {
     }
 
     fn count(&self, core: &Core) -> Count {
-        match is_observed(core) {
+        match core.observers.is_set() {
             true => Count::Objects(core.evictions.away().inodes),
             false => Count::Empty,
         }
@@ -78,7 +60,10 @@ impl Shrinker for Kernel {
         asking.turn = turn;
         asking.last = Some((away, inodes.len() as u64));
         drop(asking);
-        ask_back(core, &inodes);
+        if !inodes.is_empty() {
+            core.observers
+                .tell(|observer| observer.is_to_forget(&inodes));
+        }
         Scan::Freed(came.min(asked))
     }
 

@@ -8,17 +8,18 @@
 //! Inodes that an observer (the kernel of a mount) references by number are evicted like others:
 //! their references are counted elsewhere meanwhile (see `evictions.rs`).
 
+use crate::reclaim::shrinkers::{Metadata, Names};
 use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker, Shrunk};
 use holdfast_sync::epoch;
-use parking_lot::Mutex;
 
-use super::{INODE_BYTES, NAME_BYTES, passed};
 use crate::core::Core;
 use crate::inode::Set;
 use crate::inodes::InodeWalk;
 use crate::inodes::evict::evict_inodes;
 use crate::namespace::load::{forget_large_directories, names_in_memory};
-use crate::reclaim::{balance_sides, metadata_bytes, metadata_max, name_bytes};
+use crate::reclaim::sizes::{INODE_BYTES, NAME_BYTES};
+use crate::reclaim::state::passed;
+use crate::reclaim::usage::{balance_sides, metadata_bytes, metadata_max, name_bytes};
 
 /// The most inodes and names between two checks.
 const STEP_MAX: u64 = 4096;
@@ -35,21 +36,6 @@ const ROUNDS: [u32; 2] = [2, 3];
 
 /// If names take less than this part of the metadata limit, reclaim of names is skipped.
 const NAMES_PART: u64 = 4;
-
-/// Frees inodes.
-#[derive(Debug, Default)]
-pub(crate) struct Metadata {
-    clock_hand: Mutex<ClockHand>,
-}
-
-/// The positions of the CLOCK hands.
-#[derive(Debug, Default)]
-struct ClockHand {
-    /// The next inode numbers: on probation, and in the main set.
-    at: [u64; 2],
-    /// The remaining rounds of each.
-    left: [u32; 2],
-}
 
 impl Shrinker for Metadata {
     type Owner = Core;
@@ -103,13 +89,6 @@ impl Shrinker for Metadata {
     fn finish(&self) {
         epoch::flush();
     }
-}
-
-/// Frees names of directories that are in memory as a whole.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    /// The rest of the round.
-    walk: Mutex<InodeWalk>,
 }
 
 impl Shrinker for Names {
@@ -197,7 +176,7 @@ fn shrink_inodes(core: &Core, came: u64) {
 }
 
 /// The memory of inodes and names, and its limits.
-pub(crate) fn metadata_load(core: &Core) -> Load {
+fn metadata_load(core: &Core) -> Load {
     let limit = metadata_max(core);
     // More than is added until the next check.
     let slack = 2 * STEP_MAX * (INODE_BYTES + NAME_BYTES);

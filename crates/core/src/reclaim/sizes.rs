@@ -3,9 +3,8 @@
 //! Both are freed in batches, without a look at each. So those in memory are assumed to have the
 //! mean size of all that were loaded.
 
+use crate::inode::Inode;
 use holdfast_sync::ShardedCounter;
-
-use super::NAME_BYTES;
 
 /// The header of a name's allocation.
 const HEAD: u64 = 24;
@@ -44,6 +43,15 @@ pub(super) fn bytes_per_name(names: &Sizes) -> u64 {
         (HEAD + bytes).next_multiple_of(GRAIN) + PLACES
     })
 }
+
+/// Memory of an inode without its slot in the index, and without rare parts.
+pub(crate) const ALONE_BYTES: u64 = size_of::<Inode>() as u64;
+
+/// The same with its slot, where numbers are dense.
+pub(crate) const INODE_BYTES: u64 = ALONE_BYTES + 8;
+
+/// About the memory of a usual name.
+pub(crate) const NAME_BYTES: u64 = 64;
 
 #[cfg(test)]
 mod tests {

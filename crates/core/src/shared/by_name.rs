@@ -5,88 +5,19 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::shared_store::SharedStore;
-use crate::by_number::node_in_memory;
 use crate::core::Core;
-use crate::directory::Entry;
 use crate::evictions::{self, Evictions};
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::inodes::evict::put_node;
-use crate::lifecycle::revoke::no_entry;
-use crate::load::Asked;
-use crate::load::{keep_inode, take_in, take_in_each};
-use crate::namespace::window::{has_inode, load_window};
+use crate::inodes::find::{has_inode, keep_inode, node_in_memory};
+use crate::inodes::free::put_node;
+use crate::load::{Asked, take_in, take_in_each};
 use crate::node::Node;
-use crate::shared::names::{has_names, is_to_list, names_as_they_are};
-use crate::shared::{date_inode, is_in_memory, let_go_unless_known, or_gone};
+use crate::shared::{date_inode, let_go_unless_known, or_gone};
 use crate::store::InodeRecord;
 use crate::types::{Errno, FileType, Ino, Result};
 
 /// How often a lookup is repeated if the name leads to another inode each time.
 const RETRIES_MAX: u32 = 16;
-
-/// Looks a name up in a directory that is fresh.
-///
-/// # Errors
-/// `ENOENT`, errors of the store.
-pub(crate) fn child_of_shared(
-    core: &Core,
-    shared: SharedStore<'_>,
-    dir: &Inode,
-    body: &DirectoryBody,
-    name: &[u8],
-) -> Result<Node> {
-    core.alive()?;
-    if shared.coherence.asks_each(shared.now()) && !body.names.is_dead() {
-        let found = ask_by_name(core, shared, dir, name)?;
-        return found.ok_or_else(|| no_entry(core));
-    }
-    if !has_names(shared, dir, body) && is_to_list(shared, dir) {
-        // A directory that cannot be listed can still be searched.
-        let _ = names_as_they_are(core, dir, body);
-    }
-    if !has_names(shared, dir, body) {
-        let found = ask_by_name(core, shared, dir, name)?;
-        return found.ok_or_else(|| no_entry(core));
-    }
-    let entry = body.names.find_cached(name);
-    let entry = entry.ok_or_else(|| no_entry(core))?;
-    let node = named_in_shared(core, shared, dir, body, name, entry)?;
-    if node.ino() == entry.ino && !node.inode().has_home() {
-        // The inode was loaded by number: only now its name is known.
-        node.inode().write().home = (dir.ino(), entry.cookie);
-    }
-    Ok(node)
-}
-
-/// The inode of a listed name, loaded or revalidated if necessary; others may be loaded with
-/// it.
-fn named_in_shared(
-    core: &Core,
-    shared: SharedStore<'_>,
-    dir: &Inode,
-    body: &DirectoryBody,
-    name: &[u8],
-    entry: Entry,
-) -> Result<Node> {
-    if !shared.is_known_by(entry.ino, dir.ino(), name) {
-        // The number may have been reused: another name had it since this one was listed.
-        let found = ask_by_name(core, shared, dir, name)?;
-        return found.ok_or_else(|| no_entry(core));
-    }
-    if is_in_memory(core, entry.ino)
-        && let Some(node) = node_in_memory(core, entry.ino)?
-        && node.kind() == entry.kind
-    {
-        return Ok(node);
-    }
-    if let Some(node) = load_window(core, dir, body, name, entry) {
-        return Ok(node);
-    }
-    // The name may lead elsewhere by now. The directory's times show that at its next
-    // revalidation.
-    let found = ask_by_name(core, shared, dir, name)?;
-    found.ok_or_else(|| no_entry(core))
-}
 
 /// Asks the store for one name, and loads its inode. `None`: the name does not exist.
 ///

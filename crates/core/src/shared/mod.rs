@@ -1,14 +1,14 @@
-//! Stores that others change ([`store::Shared`]): they number their inodes themselves, and their
-//! answers may expire.
+//! Stores that others change ([`Shared`](crate::store::Shared)): they number their inodes
+//! themselves, and their answers may expire.
 //!
-//! Before cached data of an inode is used, the inode is [made fresh](crate::shared::refresh_inode): if the answer
-//! has expired, the store is asked again, and invalid data is dropped. Names of a directory are
-//! valid while its times are unchanged, and are read again otherwise (`names.rs`). Inodes are
-//! loaded by name (`by_name.rs`), and the directories that a walk visits next are read together
-//! (`walk.rs`).
+//! Before cached data of an inode is used, the inode is [made fresh](crate::shared::refresh_inode):
+//! if the answer has expired, the store is asked again, and invalid data is dropped. Names of a
+//! directory are valid while its times are unchanged, and are read again otherwise (`names.rs`).
+//! Inodes are loaded by name (`by_name.rs`), and the directories that a walk visits next are read
+//! together (`walk.rs`).
 //!
-//! The times of requests are kept [beside](Coherence) the inodes, so inodes of other stores do not
-//! pay for them. Over a store with answers that expire, no directory is
+//! The times of requests are kept [beside](crate::coherence::Coherence) the inodes, so inodes of
+//! other stores do not pay for them. Over a store with answers that expire, no directory is
 //! [whole](crate::directory::Residency::Whole) and no read takes the fast path, so the lock-free
 //! paths fall back by themselves.
 //!
@@ -18,6 +18,7 @@
 
 pub(crate) mod by_name;
 pub(crate) mod bypass;
+pub(crate) mod child;
 pub(crate) mod names;
 pub(crate) mod no_size;
 pub(crate) mod notified;
@@ -30,11 +31,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::core::Core;
+use crate::inode::loaded::{meta_of, parts};
 use crate::inode::{ExtraAttrs, Inode, Meta, Numbered as _};
-use crate::io::populate::loaded_account;
-use crate::load::{meta_of, parts};
-use crate::namespace::window::has_inode;
-use crate::observer::notify_inode;
+use crate::inodes::find::has_inode;
+use crate::io::pages::loaded_account;
+use crate::notify::notify_inode;
 use crate::shared::shared_store::SharedStore;
 use crate::store::{InodeRecord, StoredSpace, Version};
 use crate::types::{Caller, Errno, FileType, Ino, Result};
@@ -124,9 +125,9 @@ pub(crate) fn retry_if_stale<R>(core: &Core, mut act: impl FnMut() -> Result<R>)
     done
 }
 
-/// Passes on the store's error for an inode that it had returned before. If it says that the
-/// inode has gone, cached names may be wrong, and for a while [each](Coherence::asks_each)
-/// lookup asks the store.
+/// Passes on the store's error for an inode that it had returned before. If it says that the inode
+/// has gone, cached names may be wrong, and for a while
+/// [each](crate::coherence::Coherence::asks_each) lookup asks the store.
 #[cold]
 pub(crate) fn or_gone(core: &Core, error: Errno) -> Errno {
     if error == Errno::ESTALE

@@ -4,7 +4,7 @@ use super::shared_store::SharedStore;
 use crate::FileSystem;
 use crate::core::Core;
 use crate::node::Node;
-use crate::open::OpenFile;
+use crate::open_file::OpenFile;
 use crate::types::{Errno, FileType, Result};
 
 impl FileSystem {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak};
 use super::shared_store::SharedStore;
 use crate::core::Core;
 use crate::inode::Inode;
-use crate::inodes::evict::put_node;
+use crate::inodes::free::put_node;
 use crate::node::Node;
-use crate::observer::{notify_entry, notify_inode, tell_all};
+use crate::notify::{notify_entry, notify_inode};
 use crate::store::Changes;
 use crate::types::{Caller, Ino};
 
@@ -50,7 +50,8 @@ impl Changes for Core {
     fn all(&self) {
         let Some(shared) = self.shared() else { return };
         let known = shared.coherence.invalidate_all(shared.now());
-        tell_all(self);
+        self.observers
+            .tell(|observer| observer.all_entries_changed());
         for ino in known {
             notify_inode(self, &Caller::root(), ino, true);
         }

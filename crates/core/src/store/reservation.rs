@@ -7,47 +7,11 @@
 //! *Invariant.* A grant is used by [`Behind::apply`], or goes back when the [`Reservation`] is
 //! dropped: no path of an operation returns anything explicitly.
 
+use crate::store::grant::Grant;
 use std::fmt;
 
-use super::{Behind, Intent, Space};
+use super::{Behind, Intent};
 use crate::types::Result;
-
-/// A grant of a store for one operation, in amounts that only the store interprets.
-#[must_use = "what is held has to be used or given back"]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Grant {
-    /// Space for pages, unless the pages' own account counts it.
-    pub pages: u64,
-    /// Space for records of the store.
-    pub records: u64,
-    /// Space in the journal.
-    pub journal: u64,
-    /// Inodes.
-    pub inodes: u64,
-    /// Names and values, as [`Intent::kept`] counts them.
-    pub kept: u64,
-}
-
-impl Grant {
-    /// Nothing.
-    pub const NONE: Self = Self {
-        pages: 0,
-        records: 0,
-        journal: 0,
-        inodes: 0,
-        kept: 0,
-    };
-
-    /// The inodes and bytes that count as used once the changes were made.
-    #[must_use]
-    pub const fn space(&self) -> Space {
-        Space {
-            pages: 0,
-            inodes: self.inodes,
-            bytes: self.kept,
-        }
-    }
-}
 
 /// A grant that is not used yet. Dropping it returns it to the store.
 #[must_use = "a dropped reservation gives back what it has"]
@@ -126,6 +90,7 @@ impl fmt::Debug for Reservation<'_> {
 mod tests {
     use super::super::{MemoryLimits, MemoryStore, Store as _, kept_bytes};
     use super::*;
+    use crate::store::Space;
 
     #[test]
     fn what_is_not_used_goes_back_and_what_is_kept_stays() {

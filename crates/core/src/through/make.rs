@@ -2,8 +2,8 @@
 
 use super::{Performed, ThroughStore};
 use crate::by_number::find_node;
+use crate::core::no_entry;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::lifecycle::revoke::no_entry;
 use crate::namespace::NewInode;
 use crate::namespace::new_inode::inherited;
 use crate::node::Node;

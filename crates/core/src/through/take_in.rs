@@ -6,17 +6,16 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::{Changed, Performed, ThroughStore};
-use crate::by_number::node_in_memory;
 use crate::directory::Residency;
 use crate::evictions::Evictions;
 use crate::inode::{Inode, Numbered as _, WHOLE};
-use crate::io::populate::loaded_account;
+use crate::inodes::find::node_in_memory;
+use crate::io::pages::loaded_account;
 use crate::load::take_in;
 use crate::node::Node;
-use crate::observer::notify_inode;
-use crate::shared::version;
+use crate::notify::notify_inode;
 use crate::shared::{
-    ask_for_record, forget_content, let_go_unless_known, renew_meta, renewed_rare,
+    ask_for_record, forget_content, let_go_unless_known, renew_meta, renewed_rare, version,
 };
 use crate::store::{Done, StoredSpace, Touched};
 use crate::types::{Caller, Errno, FileType, Ino, Result};
@@ -147,7 +146,7 @@ impl<'c> ThroughStore<'c> {
     ///
     /// # Errors
     /// Those of [`take_in`](Self::take_in).
-    pub(super) fn take_in_known(
+    fn take_in_known(
         self,
         done: &Done,
         ino: Ino,
@@ -168,7 +167,7 @@ impl<'c> ThroughStore<'c> {
     ///
     /// # Errors
     /// Those of [`take_in`](Self::take_in).
-    pub(super) fn take_in_lost(self, done: &Done, ino: Ino) -> Result<Option<Node>> {
+    fn take_in_lost(self, done: &Done, ino: Ino) -> Result<Option<Node>> {
         let Some(node) = self.take_in_known(done, ino, Changed::Nothing)? else {
             return Ok(None);
         };

@@ -3,6 +3,7 @@
 mod limits;
 
 use super::*;
+use crate::types::{Result, Time};
 
 /// A user and a group.
 fn owner(uid: u32, gid: u32) -> Owner {

@@ -1,86 +1,29 @@
-//! The names of one directory.
-//!
-//! Names are kept in the order of their cookies: a listing that stopped at a cookie continues
-//! behind it, whatever was added or removed meanwhile. Lookups and listings take no lock and write
-//! nothing. A rename within the directory is atomic for readers: they find the old name or the new
-//! one, never both and never neither.
-//!
-//! A change of the directory locks its names ([`Directory::write`]); changes are serialized. The
-//! lock's place in the order is in `docs/locking.md`.
-//!
-//! *Invariants.* The cookie of a new name is greater than all before it, so a listing meets the
-//! name behind the older ones. A directory that is `dead` has no names and gets none.
-//!
-//! Over a store the names need not all be in memory: see [`Residency`]. Then a lookup tries the
-//! [known names](Partial) first, and asks the store for others.
+//! The names of one directory, for readers: none of them takes a lock.
 
-mod changes;
-mod filter;
-mod loaded;
-mod names;
-mod partial;
-mod place;
-mod state;
-
-use holdfast_dirindex::{DirIndex, InsertError, Item};
+use crate::directory::entry::Entry;
+use holdfast_dirindex::DirIndex;
 use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
 
+use crate::directory::{Known, Residency, Seen};
 use crate::numbers::Chunk;
-use crate::types::{Errno, FileType, Ino};
 
-pub(crate) use loaded::Loaded;
-pub(crate) use names::Names;
-pub(crate) use partial::Known;
-use partial::Partial;
-use state::State;
-pub(crate) use state::{Residency, Seen};
-
-/// Cookies 1 and 2 belong to `.` and `..`.
-pub(crate) const FIRST_COOKIE: u64 = 3;
-/// All cookies are below this one.
-pub(crate) const COOKIE_END: u64 = 1 << 63;
-
-/// The target of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    /// Position in a listing.
-    pub(crate) cookie: u64,
-    /// Inode number.
-    pub(crate) ino: Ino,
-    /// The inode's type.
-    pub(crate) kind: FileType,
-}
-
-impl Entry {
-    fn of(item: Item<'_>) -> Self {
-        let (value, tag) = item.payload();
-        Self::new(item.order(), value, tag)
-    }
-
-    fn new(cookie: u64, value: u64, tag: u8) -> Self {
-        Self {
-            cookie,
-            ino: Ino(value),
-            // Every tag in the catalog is a type's.
-            kind: FileType::from_dirent(tag).unwrap_or(FileType::Regular),
-        }
-    }
-}
+use super::partial::Partial;
+use super::state::State;
 
 /// The names of one directory.
 pub(crate) struct Directory {
     /// All names if they are in memory, else empty.
-    index: DirIndex,
+    pub(super) index: DirIndex,
     /// Where the names are, and whether the directory was removed, so that nothing can be created
     /// in it.
-    state: State,
+    pub(super) state: State,
     /// Never read: gives `Content` a niche for its discriminant.
     _niche: Niche,
     /// Inode numbers for new inodes in this directory, over a store. Used with the names locked.
-    chunk: Chunk,
+    pub(super) chunk: Chunk,
     /// The known names while not all are in memory; created at first need.
-    partial: OnceBox<Partial>,
+    pub(super) partial: OnceBox<Partial>,
 }
 
 /// A type with one value of 256.
@@ -215,30 +158,8 @@ impl Directory {
         self.index.len(&epoch::pin())
     }
 
-    /// Locks the names for changes.
-    #[inline]
-    pub(crate) fn write(&self) -> Names<'_> {
-        let writer = self.index.lock();
-        let is_partial = self.place() == Residency::Partial;
-        Names {
-            dir: self,
-            writer,
-            partial: self.partial.get().filter(|_| is_partial),
-        }
-    }
-
     /// Waits for the end of a change in progress.
     pub(crate) fn wait(&self) {
         drop(self.index.lock());
     }
 }
-
-fn refused(error: InsertError) -> Errno {
-    match error {
-        InsertError::Full => Errno::ENOSPC,
-        _ => Errno::EUCLEAN,
-    }
-}
-
-#[cfg(test)]
-mod tests;
