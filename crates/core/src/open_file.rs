@@ -7,6 +7,12 @@ use crate::types::{FileType, OpenFlags};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
+/// Flags that fcntl(2) can change on an open file.
+const CHANGEABLE: OpenFlags = OpenFlags::APPEND
+    .union(OpenFlags::NONBLOCK)
+    .union(OpenFlags::DIRECT)
+    .union(OpenFlags::NOATIME);
+
 /// An open file description, as open(2) creates it, with its own access mode and identity.
 pub struct OpenFile {
     /// Dropped before `opened`: a thread that sees no open file also sees the effects of this drop.
@@ -88,9 +94,3 @@ impl fmt::Debug for OpenFile {
             .finish()
     }
 }
-
-/// Flags that fcntl(2) can change on an open file.
-const CHANGEABLE: OpenFlags = OpenFlags::APPEND
-    .union(OpenFlags::NONBLOCK)
-    .union(OpenFlags::DIRECT)
-    .union(OpenFlags::NOATIME);

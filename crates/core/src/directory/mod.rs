@@ -27,7 +27,7 @@ pub(crate) mod entry;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::directory::entry::{COOKIE_END, Entry, FIRST_COOKIE};
+pub(crate) use entry::{COOKIE_END, Entry, FIRST_COOKIE};
 pub(crate) use index::Directory;
 pub(crate) use loaded::Loaded;
 pub(crate) use names::Names;

@@ -23,11 +23,11 @@ mod protection;
 mod space;
 mod values;
 
-pub(crate) use crate::inode::bits::ContentState;
-pub(crate) use crate::inode::extension::View;
+pub(crate) use bits::ContentState;
+
 pub(crate) use aging::{Epochs, Part, Scanned};
 pub(crate) use change::MetaWrite;
-pub(crate) use extension::{Content, DirectoryBody, Extension, ExtraAttrs};
+pub(crate) use extension::{Content, DirectoryBody, Extension, ExtraAttrs, View};
 pub(crate) use holdfast_cache::Set;
 pub(crate) use marks::time_of_changes;
 pub(crate) use meta::Meta;

@@ -256,7 +256,7 @@ impl Drop for Node {
 
 /// Frees an orphan after its last reference was dropped.
 #[cold]
-pub(crate) fn end(freeing: Freeing<Object>) {
+fn end(freeing: Freeing<Object>) {
     // After the end of its file system there is nothing to release; `holds` excludes a reused file
     // system number.
     if let Some(core) = registry::find(freeing.file_system())

@@ -55,12 +55,7 @@ fn reserve_in_place<'c>(
 ///
 /// # Errors
 /// Those of the store.
-fn has_space(
-    core: &Core,
-    inode: &Inode,
-    pages: &PagesLock<'_>,
-    bytes: Range<u64>,
-) -> Result<bool> {
+fn has_space(core: &Core, inode: &Inode, pages: &PagesLock<'_>, bytes: Range<u64>) -> Result<bool> {
     let page = PAGE_SIZE as u64;
     if !pages.have_space(&(bytes.start / page..bytes.end.div_ceil(page))) {
         return Ok(false);

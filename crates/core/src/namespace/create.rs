@@ -249,12 +249,7 @@ fn ask_child(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Res
 /// Checks that the caller may create this in a directory. The caller holds the lock of the
 /// names.
 #[inline]
-fn may_make(
-    core: &Core,
-    who: &Caller,
-    dir: &Inode,
-    new_inode: NewInode<'_>,
-) -> Result<()> {
+fn may_make(core: &Core, who: &Caller, dir: &Inode, new_inode: NewInode<'_>) -> Result<()> {
     hop!();
     may_create(core, who, dir)?;
     // A whiteout (0:0) is not a real device.

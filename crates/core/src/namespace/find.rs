@@ -28,12 +28,7 @@ pub(crate) fn find_name(
 }
 
 #[cold]
-fn ask_for(
-    core: &Core,
-    dir: &Inode,
-    body: &DirectoryBody,
-    name: &[u8],
-) -> Result<Option<Entry>> {
+fn ask_for(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Entry>> {
     hop!();
     if core.coherence.is_some() {
         names_as_they_are(core, dir, body)?;

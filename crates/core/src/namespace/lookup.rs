@@ -68,12 +68,7 @@ pub(crate) fn search<'n>(core: &Core, who: &Caller, dir: &'n Inode) -> Result<&'
 ///
 /// # Errors
 /// The same, and `ENAMETOOLONG`, `EINVAL`.
-fn find_named(
-    core: &Core,
-    dir: &Inode,
-    body: &DirectoryBody,
-    name: &[u8],
-) -> Result<Node> {
+fn find_named(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
     check_component(name)?;
     find_child(core, dir, body, name)
 }

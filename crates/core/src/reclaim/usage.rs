@@ -9,6 +9,11 @@ use holdfast_cache::memory::{Class, Member, Usage};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
+/// Inodes that were read ahead and not used yet may take this part of half of the limit, but at
+/// least this number.
+const READAHEAD_PART: u64 = 8;
+const READAHEAD_LEAST: u64 = 256;
+
 /// Joins the memory that it was made with: what it holds counts, and is freed on demand.
 pub(crate) fn join_memory(core: &Arc<Core>) {
     let memory = &core.reclaim.memory;
@@ -98,9 +103,3 @@ impl Member for Core {
         self.reclaim.limit.store(own, Relaxed);
     }
 }
-
-/// Inodes that were read ahead and not used yet may take this part of half of the limit, but at
-/// least this number.
-const READAHEAD_PART: u64 = 8;
-
-const READAHEAD_LEAST: u64 = 256;

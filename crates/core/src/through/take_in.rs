@@ -146,12 +146,7 @@ impl<'c> ThroughStore<'c> {
     ///
     /// # Errors
     /// Those of [`take_in`](Self::take_in).
-    fn take_in_known(
-        self,
-        done: &Done,
-        ino: Ino,
-        changed: Changed,
-    ) -> Result<Option<Node>> {
+    fn take_in_known(self, done: &Done, ino: Ino, changed: Changed) -> Result<Option<Node>> {
         let Some(inode) = self.core.index.get(ino.0) else {
             let_go_unless_known(self.core, ino);
             return Ok(None);
