@@ -260,7 +260,7 @@ fn make_unnamed(
     let node = publish_inode(core, ino, inode, Check::of(who), transaction.reservation())?;
     // `node` is a reference, so the inode is not freed here.
     drop(node.inode().mark_freeing());
-    commit_new_inode(transaction, dir, &node, None, None)?;
+    commit_new_inode(transaction.lock([]), dir, &node, None, None)?;
     Ok(node)
 }
 

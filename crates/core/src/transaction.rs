@@ -3,7 +3,7 @@
 //! An operation resolves its names, begins, changes memory under the locks of its objects, and
 //! commits. The stores differ in the side that decides:
 //!
-//! | store | [`begin`] | memory | [`commit`](Transaction::commit) |
+//! | store | [`begin`] | memory | [`commit`](LockedTransaction::commit) |
 //! |---|---|---|---|
 //! | memory, written behind | reserves space | decides | takes the batch of changes |
 //! | written through | performs the operation | follows the store's records | is not called |
@@ -21,7 +21,7 @@ use std::ops::Range;
 use crate::core::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::io::reserve::reserve_for;
-use crate::log_order::{LogOrderGuard, LogOrdered as _};
+use crate::log_order::{self, LogOrderGuard, LogOrdered as _};
 use crate::store::{Change, Intent, Lsn, PageOf, Reservation, Scope, Space, kept_bytes};
 use crate::through::{Performed, ThroughStore};
 use crate::types::Result;
@@ -71,21 +71,56 @@ impl<'c> Transaction<'c> {
         &mut self.reservation
     }
 
-    /// Submits the changes of the operation, which memory shows already. The caller took `order`
-    /// for all inodes with attributes in `batch`, before it changed these. Waits for durability as
+    /// Takes the log-order locks of the inodes of which the operation changes attributes. They are
+    /// held from before a related state (a size, a link count) changes in memory until the
+    /// attributes are submitted: see [`log_order`].
+    #[inline]
+    pub(crate) fn lock<'t, const N: usize>(
+        self,
+        inodes: [&'t Inode; N],
+    ) -> LockedTransaction<'c, 't, N> {
+        LockedTransaction {
+            order: log_order::take(inodes),
+            transaction: self,
+        }
+    }
+
+    /// Submits changes without attributes of inodes that memory shows already.
+    ///
+    /// # Errors
+    /// Those of [`LockedTransaction::commit`].
+    pub(crate) fn commit(self, batch: &[Change<'_>]) -> Result<()> {
+        self.lock([]).commit(batch)
+    }
+}
+
+/// A transaction with the log-order locks of the inodes that it changes.
+#[must_use = "a dropped transaction returns what it reserved"]
+pub(crate) struct LockedTransaction<'c, 't, const N: usize> {
+    transaction: Transaction<'c>,
+    order: LogOrderGuard<'t, N>,
+}
+
+impl<'c, const N: usize> LockedTransaction<'c, '_, N> {
+    /// What the store has reserved.
+    pub(crate) fn reservation(&mut self) -> &mut Reservation<'c> {
+        self.transaction.reservation()
+    }
+
+    /// Submits the changes of the operation, which memory shows already. Waits for durability as
     /// the options `sync` and `dirsync` say.
     ///
     /// # Errors
     /// `EIO`: the device failed, and the store accepts no changes any more.
-    pub(crate) fn commit<const N: usize>(
-        mut self,
-        order: LogOrderGuard<'_, N>,
-        batch: &[Change<'_>],
-    ) -> Result<()> {
+    pub(crate) fn commit(self, batch: &[Change<'_>]) -> Result<()> {
         hop!();
-        let applied = self.core.behind.apply(self.reservation.held(), batch);
-        drop(order);
-        commit_if_sync(self.core, applied, Scope::of(batch))
+        let Transaction {
+            core,
+            mut reservation,
+        } = self.transaction;
+        let applied = core.behind.apply(reservation.held(), batch);
+        drop(self.order);
+        commit_if_sync(core, applied, Scope::of(batch))
     }
 
     /// As [`commit`](Self::commit), for writes to a file with locked pages: a store that can keeps
@@ -93,20 +128,19 @@ impl<'c> Transaction<'c> {
     ///
     /// # Errors
     /// The same.
-    pub(crate) fn commit_written(
-        mut self,
-        order: LogOrderGuard<'_, 1>,
-        batch: &[Change<'_>],
-        page: &PageOf<'_>,
-    ) -> Result<()> {
+    pub(crate) fn commit_written(self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<()> {
         hop!();
-        let held = self.reservation.held();
-        let applied = match self.core.store.pages() {
+        let Transaction {
+            core,
+            mut reservation,
+        } = self.transaction;
+        let held = reservation.held();
+        let applied = match core.store.pages() {
             Some(pages) => pages.apply_written(held, batch, page),
-            None => self.core.behind.apply(held, batch),
+            None => core.behind.apply(held, batch),
         };
-        drop(order);
-        commit_if_sync(self.core, applied, Scope::Inodes)
+        drop(self.order);
+        commit_if_sync(core, applied, Scope::Inodes)
     }
 }
 
@@ -173,7 +207,7 @@ pub(crate) fn release_kept(core: &Core, len: usize) {
 /// returns `false`.
 ///
 /// # Errors
-/// Those of [`Transaction::commit`].
+/// Those of [`LockedTransaction::commit`].
 pub(crate) fn apply_unless_busy(
     core: &Core,
     reservation: &mut Reservation<'_>,

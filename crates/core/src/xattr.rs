@@ -6,6 +6,7 @@
 
 use holdfast_sync::epoch;
 
+use crate::FileSystem;
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::core::Core;
 use crate::events::notify_event;
@@ -19,7 +20,6 @@ use crate::through::Changed;
 use crate::transaction::{Begun, begin, release_kept};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
-use crate::{FileSystem, log_order};
 
 /// File capabilities.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
@@ -365,7 +365,7 @@ fn change_value(
         Begun::Decide(transaction) => transaction,
     };
     let inode = node.inode();
-    let order = log_order::take([inode]);
+    let transaction = transaction.lock([inode]);
     let mut meta = inode.write();
     meta.with_extra_attrs(check)?;
     let before = meta.with_extra_attrs(|extra_attrs| value(extra_attrs, name));
@@ -386,5 +386,5 @@ fn change_value(
             inode: inode.record(&inode.meta()),
         },
     ];
-    transaction.commit(order, &batch)
+    transaction.commit(&batch)
 }

@@ -4,6 +4,7 @@
 //! flags *immutable* and *append* bind every caller, including root and callers with
 //! `Caller::checked`: a kernel in front does not know these flags.
 
+use crate::FileSystem;
 use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
@@ -14,7 +15,6 @@ use crate::through::Changed;
 use crate::transaction::{Begun, begin};
 use crate::types::{Caller, Caps, Errno, FileFlags, Result, SetAttr, SetTime};
 use crate::watch::EventMask;
-use crate::{FileSystem, log_order};
 
 impl FileSystem {
     /// The flags of an inode.
@@ -63,7 +63,7 @@ impl FileSystem {
         match begin(core, intent, |through| through.perform(who, &operation))? {
             Begun::Done(performed) => performed.update(node, Changed::Nothing)?,
             Begun::Decide(transaction) => {
-                let order = log_order::take([inode]);
+                let transaction = transaction.lock([inode]);
                 {
                     let mut meta = inode.write();
                     // Another thread may have protected the inode meanwhile.
@@ -78,7 +78,7 @@ impl FileSystem {
                     meta.ctime = inode.time_of_change();
                 }
                 let record = inode.record(&inode.meta());
-                transaction.commit(order, &[Change::Attributes { inode: record }])?;
+                transaction.commit(&[Change::Attributes { inode: record }])?;
             }
         }
         notify_event(core, inode, EventMask::ATTRIB);

@@ -4,7 +4,6 @@ use holdfast_sync::epoch;
 
 use crate::core::Core;
 use crate::inode::{Meta, MetaWrite, Numbered as _};
-use crate::log_order;
 use crate::node::Node;
 use crate::permission::set_id_bits_lost;
 use crate::store::{Attributes, Change, Intent, Operation};
@@ -69,7 +68,7 @@ pub(crate) fn clear_privileges(
             },
         ),
         Begun::Decide(transaction) => {
-            let order = log_order::take([inode]);
+            let transaction = transaction.lock([inode]);
             {
                 let mut meta = inode.write();
                 meta.perm &= !bits(&meta);
@@ -83,7 +82,7 @@ pub(crate) fn clear_privileges(
                 name: CAPABILITY,
                 value: None,
             };
-            transaction.commit(order, &[attributes, capability])
+            transaction.commit(&[attributes, capability])
         }
     }
 }

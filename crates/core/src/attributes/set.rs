@@ -24,7 +24,7 @@ use crate::types::{
 };
 use crate::watch::EventMask;
 use crate::xattr::CAPABILITY;
-use crate::{FileSystem, acl, log_order};
+use crate::{FileSystem, acl};
 
 impl FileSystem {
     /// Changes attributes, all or none, and returns the new ones. `through`: the open file of an
@@ -185,7 +185,7 @@ fn change_meta(core: &Core, who: &Caller, node: &Node, set: &SetAttr) -> Result<
             // While the page lock is held, no writer charges pages to an owner.
             let pages = inode.regular().ok().filter(|_| chown);
             let pages = pages.map(Pages::lock);
-            let order = log_order::take([inode]);
+            let transaction = transaction.lock([inode]);
             let acl = {
                 let mut meta = inode.write();
                 if chown {
@@ -206,7 +206,7 @@ fn change_meta(core: &Core, who: &Caller, node: &Node, set: &SetAttr) -> Result<
             let values = acl.into_iter().chain(capability);
             let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
             let batch: Vec<_> = std::iter::once(attributes).chain(values).collect();
-            transaction.commit(order, &batch)?;
+            transaction.commit(&batch)?;
         }
     }
     notify_event(core, inode, event_of(set));

@@ -7,13 +7,13 @@ use crate::io::map::stored_pages;
 use crate::io::pages::loaded_account;
 use crate::node::Node;
 use crate::quota::Check;
+use crate::registry;
 use crate::shared::let_go;
 use crate::space::FileSpace;
 use crate::store::{Change, Intent, Space, kept_bytes};
 use crate::transaction::decide;
 use crate::types::{FileType, Result};
 use crate::watch::EventMask;
-use crate::{log_order, registry};
 use holdfast_cache::Pages;
 use holdfast_cache::Space as _;
 use holdfast_sync::{Freeing, Ref};
@@ -120,7 +120,7 @@ pub(crate) fn free_orphan(core: &Core, orphan: &Inode) {
     };
     if let Ok(transaction) = decide(core, &ended) {
         let change = [Change::Free { ino: orphan.ino() }];
-        let _ = transaction.commit(log_order::take::<Inode, 0>([]), &change);
+        let _ = transaction.commit(&change);
     }
 }
 
@@ -234,9 +234,9 @@ pub(crate) fn write_time(core: &Core, inode: &Inode) -> Result<()> {
     }
     let begun = decide(core, &Intent::giving_back().records(1));
     let written = begun.and_then(|transaction| {
-        let order = log_order::take([inode]);
+        let transaction = transaction.lock([inode]);
         let record = inode.record(&inode.meta());
-        transaction.commit(order, &[Change::Attributes { inode: record }])
+        transaction.commit(&[Change::Attributes { inode: record }])
     });
     if written.is_err() {
         inode.mark_lazy_time();

@@ -3,6 +3,7 @@
 use holdfast_cache::{Pages, PagesLock, Piece};
 use std::io::IoSlice;
 
+use crate::FileSystem;
 use crate::attributes::atime::note_access;
 use crate::attributes::privileges::drop_privileges;
 use crate::core::Core;
@@ -23,7 +24,6 @@ use crate::through::Changed;
 use crate::transaction::{Begun, Transaction, begin_content};
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
-use crate::{FileSystem, log_order};
 
 /// Bytes that are read and written at once over a store that does not copy.
 const BUFFER: u64 = 1 << 20;
@@ -286,7 +286,7 @@ fn commit_copied(
     len: u64,
 ) -> Result<()> {
     let end = offset + len;
-    let turn = log_order::take([target]);
+    let transaction = transaction.lock([target]);
     let record = {
         let mut meta = target.write();
         meta.size = meta.size.max(end);
@@ -310,7 +310,7 @@ fn commit_copied(
             },
         });
     }
-    transaction.commit_written(turn, &batch, &|page| pages.show(page))
+    transaction.commit_written(&batch, &|page| pages.show(page))
 }
 
 /// The number of bytes to copy from a source of this size.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use holdfast_cache::{Account, PagesLock};
 
+use crate::FileSystem;
 use crate::attributes::privileges::drop_privileges;
 use crate::core::Core;
 use crate::events::notify_event;
@@ -21,7 +22,6 @@ use crate::through::Changed;
 use crate::transaction::{Begun, Transaction, begin_content};
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
-use crate::{FileSystem, log_order};
 
 /// Bytes that are allocated in one step over a store that reserves space.
 const PART: u64 = 16 << 20;
@@ -140,7 +140,7 @@ fn fallocate(
         pages.begin();
     }
     let change = perform(request, inode.ino(), pages, space.account())?;
-    let turn = log_order::take([inode]);
+    let mut transaction = transaction.lock([inode]);
     {
         let mut meta = inode.write();
         meta.size = new_size;
@@ -153,7 +153,7 @@ fn fallocate(
     let record = inode.record(&inode.meta());
     pages.has_size(new_size);
     space.submit(transaction.reservation());
-    transaction.commit(turn, &[change, Change::Attributes { inode: record }])
+    transaction.commit(&[change, Change::Attributes { inode: record }])
 }
 
 /// Splits a request into steps: each extent that the store allocates is a record of its

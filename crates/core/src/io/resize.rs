@@ -4,7 +4,6 @@ use crate::events::notify_event;
 use crate::inode::{Inode, Numbered as _};
 use crate::io::populate::lock_mapped;
 use crate::io::reserve::outgrown;
-use crate::log_order;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::space::FileSpace;
@@ -42,7 +41,7 @@ pub(crate) fn resize_file(
             transaction.reserve(inode, &pages, 0..0, || intent_to_resize(core, inode, size))?;
             drop_privileges(core, who, node)?;
             let space = FileSpace::new(core, inode, Check::of(who));
-            let order = log_order::take([inode]);
+            let mut transaction = transaction.lock([inode]);
             let record = {
                 let mut meta = inode.write();
                 // A change to the same size frees what was allocated behind the end, and like
@@ -67,7 +66,7 @@ pub(crate) fn resize_file(
             }
             space.submit(transaction.reservation());
             let truncate = Change::Truncate { ino, size };
-            transaction.commit(order, &[truncate, Change::Attributes { inode: record }])?;
+            transaction.commit(&[truncate, Change::Attributes { inode: record }])?;
         }
     }
     notify_event(core, inode, EventMask::MODIFY);

@@ -12,14 +12,13 @@ use crate::io::checks::{SIZE_MAX, check_range, writable};
 use crate::io::pages::PAGE;
 use crate::io::populate::{goes_past, lock_with, missing_edges};
 use crate::io::reserve::outgrown;
-use crate::log_order::{self, LogOrderGuard};
 use crate::notify::notify_inode;
 use crate::open_file::OpenFile;
 use crate::quota::Check;
 use crate::reclaim::content::{cached_pages, shrink_content_since};
 use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent, Operation};
-use crate::transaction::{Begun, Transaction, begin_content};
+use crate::transaction::{Begun, LockedTransaction, Transaction, begin_content};
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -166,7 +165,7 @@ fn write_and_commit(
     } else {
         write_in_memory(core, inode, &mut pages, start, bufs, &space)?
     };
-    let order = log_order::take([inode]);
+    let mut transaction = transaction.lock([inode]);
     let (end, now) = (start + done as u64, inode.time_of_change());
     // Most writes come in the same tick of the clock as the one before, and leave the
     // attributes unchanged.
@@ -177,7 +176,7 @@ fn write_and_commit(
     }
     pages.has_size(inode.size());
     space.submit(transaction.reservation());
-    commit_written(transaction, order, inode, &pages, bufs, (start, done))?;
+    commit_written(transaction, inode, &pages, bufs, (start, done))?;
     Ok((start, done))
 }
 
@@ -281,8 +280,7 @@ fn write_in_memory(
 
 /// Commits written bytes: their offset, and their number.
 fn commit_written(
-    transaction: Transaction<'_>,
-    order: LogOrderGuard<'_, 1>,
+    transaction: LockedTransaction<'_, '_, 1>,
     inode: &Inode,
     pages: &PagesLock<'_>,
     bufs: &[IoSlice<'_>],
@@ -303,7 +301,7 @@ fn commit_written(
         offset += data.len() as u64;
         left -= data.len();
     }
-    transaction.commit_written(order, &batch, &|page| pages.show(page))
+    transaction.commit_written(&batch, &|page| pages.show(page))
 }
 
 fn total(bufs: &[IoSlice<'_>]) -> usize {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::by_number::find_node;
 use crate::core::Core;
-use crate::inode::{Content, ContentState, Extension, Inode, Meta, Numbered as _, Object};
+use crate::inode::{Content, ContentState, Extension, Meta, Numbered as _, Object};
 use crate::namespace::publish::publish_inode;
 use crate::node::Node;
 use crate::options::Options;
@@ -16,7 +16,7 @@ use crate::shared::notified::hear_of_changes;
 use crate::store::{Change, Intent, MemoryLimits, MemoryStore, Store};
 use crate::transaction::decide;
 use crate::types::{Errno, FileType, Ino, Result};
-use crate::{FileSystem, clock, inode, log_order};
+use crate::{FileSystem, clock, inode};
 
 impl FileSystem {
     /// A file system over a store. A store without a root gets one, with the attributes of the
@@ -112,6 +112,6 @@ fn make_root(core: &Core, options: &Options) -> Result<Node> {
         inode: record,
         target: None,
     };
-    transaction.commit(log_order::take::<Inode, 0>([]), &[create])?;
+    transaction.commit(&[create])?;
     Ok(root)
 }

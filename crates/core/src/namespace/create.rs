@@ -1,6 +1,7 @@
 //! Creating inodes: files, directories, symbolic links, devices, unnamed files.
 
 use super::{NewInode, dangling};
+use crate::FileSystem;
 use crate::by_number::find_node;
 use crate::core::Core;
 use crate::events::notify_name;
@@ -25,7 +26,6 @@ use crate::types::{
     is_special,
 };
 use crate::watch::EventMask;
-use crate::{FileSystem, log_order};
 
 /// How often a name may appear and disappear between lookup and creation.
 const ROUNDS: u32 = 16;
@@ -196,10 +196,10 @@ fn make_in_memory(
     let ino = assign_number(core, &mut names, new_inode.kind);
     // The inode precedes its name: a lookup that finds the name finds the inode.
     let node = publish_inode(core, ino, inode, Check::of(who), transaction.reservation())?;
-    let order = log_order::take([dir]);
+    let transaction = transaction.lock([dir]);
     names.changed(dir, 1, i32::from(is_dir), now);
     // The store precedes the name, so that the inode cannot be changed before the store has it.
-    let named = Some((name, cookie, order));
+    let named = Some((name, cookie));
     let committed = commit_new_inode(transaction, dir, &node, new_inode.target, named);
     let named = committed.and_then(|()| {
         let inserted = names.insert(name, cookie, ino, new_inode.kind);

@@ -1,5 +1,6 @@
 //! Hard links.
 
+use crate::FileSystem;
 use crate::core::Core;
 use crate::events::notify_name;
 use crate::inode::{DirectoryBody, Inode, Meta, Numbered as _, time_of_changes};
@@ -16,7 +17,6 @@ use crate::through::Changed;
 use crate::transaction::{Begun, Transaction, begin};
 use crate::types::{Caller, Errno, Result, check_new_name};
 use crate::watch::EventMask;
-use crate::{FileSystem, log_order};
 
 impl FileSystem {
     /// Adds a name for `node`; a file created by [`FileSystem::tmpfile`] gets its first.
@@ -96,7 +96,7 @@ fn add_name(
     let (ino, kind) = (node.ino(), node.kind());
     let now = time_of_changes([dir, node.inode()]);
     let cookie = names.next_cookie();
-    let log_order = log_order::take([node.inode(), dir]);
+    let transaction = transaction.lock([node.inode(), dir]);
     {
         let mut meta = node.inode().write();
         may_gain_name(core, &meta)?;
@@ -122,7 +122,7 @@ fn add_name(
     let of_dir = Change::Attributes {
         inode: dir.record(&dir.meta()),
     };
-    transaction.commit(log_order, &[Change::Attributes { inode }, enter, of_dir])?;
+    transaction.commit(&[Change::Attributes { inode }, enter, of_dir])?;
     notify_link(core, node, dir, name);
     Ok(())
 }

@@ -10,11 +10,10 @@ use crate::inode::{
     Content, ContentState, Extension, ExtraAttrs, Inode, Meta, Numbered as _, Object,
     directory_size,
 };
-use crate::log_order::{self, LogOrderGuard};
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Intent};
-use crate::transaction::Transaction;
+use crate::transaction::LockedTransaction;
 use crate::types::{Caller, FileFlags, FileType, Ino, Result, S_ISGID, Time};
 
 /// The arguments of a creation.
@@ -220,13 +219,13 @@ pub(crate) fn allocate_inode(
     Ok(object)
 }
 
-/// Commits a new inode, and its name if it has one, in log order.
-pub(crate) fn commit_new_inode(
-    transaction: Transaction<'_>,
+/// Commits a new inode, and its name if it has one: then the directory is locked.
+pub(crate) fn commit_new_inode<const N: usize>(
+    transaction: LockedTransaction<'_, '_, N>,
     dir: &Inode,
     node: &Node,
     target: Option<&[u8]>,
-    named: Option<(&[u8], u64, LogOrderGuard<'_, 1>)>,
+    named: Option<(&[u8], u64)>,
 ) -> Result<()> {
     hop!();
     let inode = node.inode();
@@ -244,8 +243,7 @@ pub(crate) fn commit_new_inode(
         target,
     });
     batch.extend(values(ino, &acls));
-    let mut in_order = None;
-    if let Some((name, cookie, order)) = named {
+    if let Some((name, cookie)) = named {
         batch.push(Change::Enter {
             dir: dir.ino(),
             name,
@@ -256,12 +254,8 @@ pub(crate) fn commit_new_inode(
         batch.push(Change::Attributes {
             inode: dir.record(&dir.meta()),
         });
-        in_order = Some(order);
     }
-    match in_order {
-        Some(order) => transaction.commit(order, &batch)?,
-        None => transaction.commit(log_order::take::<Inode, 0>([]), &batch)?,
-    }
+    transaction.commit(&batch)?;
     inode.clear_new();
     Ok(())
 }

@@ -8,7 +8,6 @@ use crate::events::notify_name;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, time_of_changes};
 use crate::inodes::FreeingOrphan;
 use crate::inodes::free::{begin_free, finish_free, put_node};
-use crate::log_order::{self, LogOrderGuard};
 use crate::namespace::load::{is_empty_directory, load_names};
 use crate::namespace::lock::lock_name;
 use crate::namespace::lookup::{find_child, search};
@@ -18,7 +17,7 @@ use crate::notify::{notify_entry, notify_inode};
 use crate::permission::may_delete;
 use crate::store::{Change, Intent, Operation};
 use crate::through::Performed;
-use crate::transaction::{Begun, Transaction, begin};
+use crate::transaction::{Begun, LockedTransaction, Transaction, begin};
 use crate::types::{Caller, Errno, Result, Time, check_component, is_special};
 use crate::watch::EventMask;
 
@@ -181,12 +180,12 @@ fn remove_name(
     let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
     core.names.add(names.counts(-1));
     let now = time_of_changes([dir, victim.inode()]);
-    let order = log_order::take([dir, victim.used().map_or(dir, Node::inode)]);
+    let transaction = transaction.lock([dir, victim.used().map_or(dir, Node::inode)]);
     names.changed(dir, 0, -i32::from(as_dir), now);
     if let Some(node) = victim.used() {
         lose_name(node, now);
     }
-    commit_removal(removal, transaction, order, cookie, &victim, now)?;
+    commit_removal(removal, transaction, cookie, &victim, now)?;
     notify_removal(core, removal, Some(&victim));
     Ok(Some(victim))
 }
@@ -232,8 +231,7 @@ fn free_at_last_name(core: &Core, victim: Node) -> Option<Victim> {
 
 fn commit_removal(
     Removal { dir, name, .. }: &Removal<'_>,
-    transaction: Transaction<'_>,
-    order: LogOrderGuard<'_, 2>,
+    transaction: LockedTransaction<'_, '_, 2>,
     cookie: u64,
     victim: &Victim,
     now: Time,
@@ -262,7 +260,7 @@ fn commit_removal(
         Victim::Used(_) => 3,
         Victim::Freed(_) => 4,
     };
-    transaction.commit(order, &batch[..len])
+    transaction.commit(&batch[..len])
 }
 
 /// Marks a directory as removed, if it is empty. The caller holds the lock of its parent's

@@ -11,7 +11,6 @@ use crate::clock;
 use crate::core::Core;
 use crate::events::notify_name;
 use crate::inode::{Inode, Numbered as _, kept_values, time_of_changes};
-use crate::log_order::{self, LogOrderGuard};
 use crate::namespace::load::count_name;
 use crate::namespace::new_inode::{allocate_inode, assign_number};
 use crate::namespace::publish::{publish_inode, unpublish_inode};
@@ -20,7 +19,7 @@ use crate::namespace::rename_args::Rename;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Reservation};
-use crate::transaction::Transaction;
+use crate::transaction::{LockedTransaction, Transaction};
 use crate::types::{FileType, Ino, RenameFlags, Result, Time};
 use crate::watch::EventMask;
 
@@ -84,12 +83,12 @@ pub(super) fn replace_entry(
     let gained = i32::from(is_dir);
     let lost = target.map_or(0, |target| i32::from(target.kind().is_dir()));
     let whose = [from.dir, to.dir, source, target.unwrap_or(source)].map(Node::inode);
-    let log_order = log_order::take(whose);
+    let transaction = transaction.lock(whose);
     set_home(source, to.dir, to_cookie, now);
     update_counts(from.dir, to.dir, locked, -gained, gained - lost, now);
     let left = target.map(|target| lose_name(target, now));
     let cookies = (from_cookie, to_cookie);
-    commit_move(log_order, transaction, rename, cookies, whiteout.as_ref())?;
+    commit_move(transaction, rename, cookies, whiteout.as_ref())?;
     notify_moved(core, from, to, ino, is_dir);
     if let (Some(target), Some(left)) = (target, left) {
         notify_unlinked(core, target.inode(), left);
@@ -161,7 +160,7 @@ pub(super) fn exchange_entries(
     }
     let to_cookie = locked.to().get(to.name).map_or(0, |entry| entry.cookie);
     let from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-    let log_order = log_order::take(whose);
+    let transaction = transaction.lock(whose);
     set_home(source, to.dir, to_cookie, now);
     set_home(target, from.dir, from_cookie, now);
     let shift = i32::from(source.kind().is_dir()) - i32::from(target.kind().is_dir());
@@ -173,7 +172,7 @@ pub(super) fn exchange_entries(
         enter(to, source, to_cookie),
     ];
     push_attributes(&mut batch, &whose);
-    transaction.commit(log_order, &batch)?;
+    transaction.commit(&batch)?;
     notify_moved(core, from, to, source.ino(), source.kind().is_dir());
     notify_moved(core, to, from, target.ino(), target.kind().is_dir());
     Ok(())
@@ -208,8 +207,7 @@ fn update_counts(
 }
 
 fn commit_move(
-    log_order: LogOrderGuard<'_, 4>,
-    transaction: Transaction<'_>,
+    transaction: LockedTransaction<'_, '_, 4>,
     rename: &Rename<'_>,
     (from_cookie, to_cookie): (u64, u64),
     whiteout: Option<&Node>,
@@ -252,7 +250,7 @@ fn commit_move(
     push_attributes(&mut batch, &moved[usize::from(!between)..]);
     let target = target.map(Node::inode);
     push_attributes(&mut batch, target.as_slice());
-    transaction.commit(log_order, &batch)?;
+    transaction.commit(&batch)?;
     if let Some(node) = whiteout {
         node.inode().clear_new();
     }
