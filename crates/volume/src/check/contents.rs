@@ -2,9 +2,9 @@
 
 use holdfast_types::{FileType, Ino};
 
+use super::context::{Context, Records};
 use super::finding::{Branch, Finding, Owner};
 use super::inodes::{BLOCKS, Census, INLINE, Known};
-use super::{Context, Records};
 use crate::block::BLOCK;
 use crate::space;
 use crate::store::hash::NameHasher;

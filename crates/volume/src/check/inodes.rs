@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino};
 
+use super::context::{Context, Records};
 use super::finding::{Branch, Finding};
-use super::{Context, Records};
 use crate::tree::{Inode, Inodes};
 
 /// It has inline bytes.

@@ -10,6 +10,7 @@
 mod bitmaps;
 mod blocks;
 mod contents;
+mod context;
 mod cow_device;
 mod finding;
 mod inodes;
@@ -37,12 +38,13 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 
 use crate::block::BLOCK;
+use crate::error::Result;
 use crate::nodes::Nodes;
-use crate::space::{Extent, Seal};
+use crate::space::Seal;
 use crate::store::{OpenOptions, VolumeStore};
 use crate::superblock::{SLOTS, SlotError, Superblock};
-use crate::tree::{self, Inspect, NodeCache, Pointer, Record, Tree};
-use finding::Owner as BlockOwner;
+use crate::tree::NodeCache;
+use context::Context;
 use meter::Meter;
 use sink::Sink;
 
@@ -94,77 +96,6 @@ impl Report {
     }
 }
 
-/// State that all parts of a check share.
-struct Context<'c> {
-    superblock: &'c Superblock,
-    cache: &'c NodeCache<Nodes>,
-    references: &'c Blocks,
-    sink: &'c Sink,
-    meter: &'c Meter<'c>,
-    jobs: usize,
-}
-
-impl<'c> Context<'c> {
-    fn tree<R: Record>(&self, branch: Branch) -> Tree<'c, R, Nodes> {
-        Tree::new(self.cache, branch.root(self.superblock))
-    }
-
-    /// Checks a tree; returns the states of its parts, in order of keys.
-    fn check<R: Record, S: Records<R>>(
-        &self,
-        branch: Branch,
-        state: impl Fn() -> S + Sync,
-    ) -> Vec<S> {
-        let part = || Part {
-            context: self,
-            branch,
-            state: state(),
-        };
-        let tree = self.tree::<R>(branch);
-        let parts = tree.check(self.superblock.generation, self.jobs, part);
-        parts.into_iter().map(|part| part.state).collect()
-    }
-}
-
-/// The records of one part of a tree.
-trait Records<R: Record>: Send {
-    fn record(&mut self, key: R::Key, value: R::Value<'_>);
-
-    /// A node of the part is damaged.
-    fn damaged(&mut self) {}
-}
-
-/// The visitor of one part of a tree: reports defects, and claims nodes.
-struct Part<'p, S> {
-    context: &'p Context<'p>,
-    branch: Branch,
-    state: S,
-}
-
-impl<R: Record, S: Records<R>> Inspect<R> for Part<'_, S> {
-    fn finding(&mut self, finding: tree::Finding) {
-        self.state.damaged();
-        self.context.sink.put(Finding::Node {
-            branch: self.branch,
-            block: finding.node.block,
-            level: finding.level,
-            defect: finding.defect,
-        });
-    }
-
-    fn node(&mut self, node: Pointer, _level: u8) {
-        let extent = Extent::new(node.block, u64::from(node.blocks));
-        let Context {
-            references, sink, ..
-        } = self.context;
-        references.reference(extent, BlockOwner::Node(self.branch), sink);
-    }
-
-    fn record(&mut self, key: R::Key, value: R::Value<'_>) {
-        self.state.record(key, value);
-    }
-}
-
 /// Checks the volume on a device, and changes nothing.
 #[must_use]
 pub fn check(
@@ -201,8 +132,9 @@ fn superblocks(device: &Arc<dyn BlockDevice>, sink: &Sink) -> Option<Superblock>
     }
     for (slot, result) in SLOTS.iter().zip(&slots) {
         // A crash may leave one torn, but not beside a clean one: see the store's `close`.
+        let mut whole = slots.iter().flatten().peekable();
         if let Err(error) = result
-            && (slots.iter().all(Result::is_err) || is_clean(&slots))
+            && (whole.peek().is_none() || whole.any(|superblock| superblock.clean))
         {
             let error = error.clone();
             sink.put(Finding::Superblock { slot: *slot, error });
@@ -274,10 +206,6 @@ fn has_grown(one: &Superblock, other: &Superblock) -> bool {
             }
 }
 
-fn is_clean(slots: &[Result<Superblock, SlotError>; 2]) -> bool {
-    slots.iter().flatten().any(|superblock| superblock.clean)
-}
-
 /// Opens and closes an unclean volume on an overlay in memory; returns the overlay.
 fn replay(
     device: &Arc<dyn BlockDevice>,
@@ -289,13 +217,7 @@ fn replay(
         return (Arc::clone(device), superblock);
     }
     let cow_device: Arc<dyn BlockDevice> = Arc::new(CowDevice::new(Arc::clone(device)));
-    let options = OpenOptions {
-        commit_every: None,
-        ..OpenOptions::default()
-    };
-    let replayed =
-        VolumeStore::open(Arc::clone(&cow_device), &options).and_then(|store| store.close());
-    match replayed {
+    match open_and_close(&cow_device) {
         Ok(()) => {
             if let Some(superblock) = superblocks(&cow_device, sink) {
                 report.replayed = true;
@@ -308,6 +230,15 @@ fn replay(
         }
     }
     (Arc::clone(device), superblock)
+}
+
+/// Replays the journal, by opening and closing the volume.
+pub(crate) fn open_and_close(device: &Arc<dyn BlockDevice>) -> Result<()> {
+    let options = OpenOptions {
+        commit_every: None,
+        ..OpenOptions::default()
+    };
+    VolumeStore::open(Arc::clone(device), &options)?.close()
 }
 
 /// Checks the trees and bitmaps of a superblock.

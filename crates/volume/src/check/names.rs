@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdfast_types::{FileType, Ino};
 
+use super::context::{Context, Records};
 use super::finding::{Branch, Finding};
 use super::inodes::{AT_PARENT, Census};
 use super::walk::walk;
-use super::{Context, Records};
 use crate::store::hash::NameHasher;
 use crate::tree::{Entries, Entry, EntryKey, HashKey, Hashes};
 

@@ -2,7 +2,7 @@
 
 use holdfast_types::{FileType, Ino};
 
-use super::Context;
+use super::context::Context;
 use super::finding::Finding;
 use super::inodes::{AT_PARENT, Census, Known, ON_THE_WAY, ORPHAN, REACHED};
 

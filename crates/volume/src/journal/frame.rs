@@ -1,6 +1,6 @@
 //! Frames: up to 64 KiB of batches of one log buffer behind a header.
 
-use super::region::BLOCK;
+use super::region::{BLOCK, Cache};
 use crate::checksum::checksum;
 use holdfast_core::store::Lsn;
 use std::ops::Range;
@@ -44,24 +44,6 @@ struct Header {
     batches: U32,
     log_buffer: U16,
     cache: [u8; 6],
-}
-
-/// The identity of the cache that holds frames written without a flush: the
-/// [device's](holdfast_device::BlockDevice::cache_identity), reduced to the 48 bits of a frame's
-/// field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cache([u8; 6]);
-
-impl Cache {
-    pub(super) fn of(identity: u64) -> Self {
-        let [a, b, c, d, e, f, g, h] = identity.to_le_bytes();
-        // Zeros in the field mean that there is none.
-        Self([a ^ g, b ^ h, c, d, e, f].map(|byte| if byte == 0 { 1 } else { byte }))
-    }
-
-    fn from_bytes(bytes: [u8; 6]) -> Option<Self> {
-        (bytes != [0; 6]).then_some(Self(bytes))
-    }
 }
 
 /// How a frame's bytes relate to whole batches.

@@ -4,7 +4,6 @@ use super::log_buffer::{LogBuffer, Supply};
 use super::log_buffers::LogBuffers;
 use super::record::{AsRecord, BatchHead};
 use super::region::{Area, BLOCK, Position, Region};
-use super::replay::{Replay, Replayed};
 use super::rest::Rest;
 use super::ring::Ring;
 use super::room::Room;
@@ -32,6 +31,23 @@ pub struct Journal {
     last_cut: Padded<AtomicU64>,
     pub(super) failed: AtomicBool,
     rest: Rest,
+}
+
+/// The state of a replayed journal that is opened for appends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replayed {
+    /// Where the replay began.
+    pub(super) tail: u64,
+    /// Frames before this are durable.
+    pub(super) durable_end: u64,
+    /// Where it ended.
+    pub(super) head: u64,
+    /// An incarnation later than any that was found.
+    pub(super) incarnation: u64,
+    /// The last LSN.
+    pub(super) last: Lsn,
+    /// Were there frames behind `durable_end` that were written and not flushed?
+    pub(super) owes_mark: bool,
 }
 
 /// State of the ring, for one commit, cut or trim at a time.
@@ -67,19 +83,6 @@ impl Journal {
     /// [`Error::Region`], or the device's.
     pub fn format(device: Arc<dyn BlockDevice>, region: Region) -> Result<()> {
         Area::new(device, region)?.clear()
-    }
-
-    /// Opens the journal at the superblock's `position`. Batches committed after it must be
-    /// replayed first: [`Replay::finish`] then returns the journal.
-    ///
-    /// # Errors
-    /// [`Error::Region`].
-    pub fn open(
-        device: Arc<dyn BlockDevice>,
-        region: Region,
-        position: Position,
-    ) -> Result<Replay> {
-        Ok(Replay::new(Area::new(device, region)?, position))
     }
 
     /// A journal after a replay.
@@ -220,12 +223,6 @@ impl Journal {
         })
     }
 
-    fn drop_frames(&self, frames: Vec<Frame>) {
-        let blocks = frames.iter().map(Frame::blocks).sum();
-        self.supply.room.give(blocks);
-        self.supply.recycle(frames);
-    }
-
     /// The position at which a replay may begin once all batches up to its LSN are in the trees,
     /// committed or not: for a checkpoint's superblock. Waits for a commit in progress.
     pub fn cut(&self) -> Position {
@@ -250,8 +247,11 @@ impl Journal {
             "a position of this journal"
         );
         let folded = |frame: &mut Frame| frame.last <= position.lsn;
-        let folded = writer.waiting.extract_if(.., folded).collect();
-        self.drop_frames(folded);
+        let folded: Vec<Frame> = writer.waiting.extract_if(.., folded).collect();
+        self.supply
+            .room
+            .give(folded.iter().map(Frame::blocks).sum());
+        self.supply.recycle(folded);
         let freed = position.block.saturating_sub(writer.ring.tail);
         writer.ring.trim(position.block);
         self.supply.room.give(freed);

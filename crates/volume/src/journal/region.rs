@@ -1,5 +1,4 @@
 use super::error::{Error, Result};
-use super::frame::Cache;
 use holdfast_core::store::Lsn;
 use holdfast_device::BlockDevice;
 use std::sync::Arc;
@@ -58,6 +57,24 @@ impl Position {
             lsn: Lsn(field(1)),
             incarnation: field(2),
         }
+    }
+}
+
+/// The identity of the cache that holds frames written without a flush: the
+/// [device's](holdfast_device::BlockDevice::cache_identity), reduced to the 48 bits of a frame's
+/// field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cache(pub(super) [u8; 6]);
+
+impl Cache {
+    fn of(identity: u64) -> Self {
+        let [a, b, c, d, e, f, g, h] = identity.to_le_bytes();
+        // Zeros in the field mean that there is none.
+        Self([a ^ g, b ^ h, c, d, e, f].map(|byte| if byte == 0 { 1 } else { byte }))
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; 6]) -> Option<Self> {
+        (bytes != [0; 6]).then_some(Self(bytes))
     }
 }
 

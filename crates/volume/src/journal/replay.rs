@@ -2,14 +2,16 @@ use super::context::Context;
 use super::decode::{self, Decoder, Undecodable};
 use super::error::{Error, Reason, Result};
 use super::frame::NUMBERS_END;
-use super::journal::Journal;
+use super::journal::{Journal, Replayed};
 use super::record::{BatchHead, Record};
-use super::region::{Area, Position};
+use super::region::{Area, Position, Region};
 use super::scan::{Group, Scan, Segment};
 use crate::varint::Reader;
 use holdfast_core::store::Lsn;
+use holdfast_device::BlockDevice;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 /// Returns the committed batches in the order of LSNs.
 ///
@@ -330,19 +332,17 @@ impl Replay {
     }
 }
 
-/// The state of a replayed journal that is opened for appends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Replayed {
-    /// Where the replay began.
-    pub(super) tail: u64,
-    /// Frames before this are durable.
-    pub(super) durable_end: u64,
-    /// Where it ended.
-    pub(super) head: u64,
-    /// An incarnation later than any that was found.
-    pub(super) incarnation: u64,
-    /// The last LSN.
-    pub(super) last: Lsn,
-    /// Were there frames behind `durable_end` that were written and not flushed?
-    pub(super) owes_mark: bool,
+impl Journal {
+    /// Opens the journal at the superblock's `position`. Batches committed after it must be
+    /// replayed first: [`Replay::finish`] then returns the journal.
+    ///
+    /// # Errors
+    /// [`Error::Region`].
+    pub fn open(
+        device: Arc<dyn BlockDevice>,
+        region: Region,
+        position: Position,
+    ) -> Result<Replay> {
+        Ok(Replay::new(Area::new(device, region)?, position))
+    }
 }

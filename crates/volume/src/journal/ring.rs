@@ -1,7 +1,7 @@
 use super::error::Result;
-use super::frame::{Cache, FRAME_BLOCKS, Frame, Place};
+use super::frame::{FRAME_BLOCKS, Frame, Place};
 use super::log_buffer::COMMIT;
-use super::region::{Area, BLOCK};
+use super::region::{Area, BLOCK, Cache};
 use holdfast_core::store::Lsn;
 
 /// The most blocks written between two flushes: whole frames may lie so far behind a torn one.

@@ -1,8 +1,8 @@
 //! Finds the committed groups in order, and the end of the journal.
 
 use super::error::{Error, Reason, Result};
-use super::frame::{Cache, FRAME_BLOCKS, Found, HEADER, Place};
-use super::region::{Area, BLOCK, Position};
+use super::frame::{FRAME_BLOCKS, Found, HEADER, Place};
+use super::region::{Area, BLOCK, Cache, Position};
 use super::ring::ROUND_BLOCKS;
 use holdfast_core::store::Lsn;
 use std::ops::Range;

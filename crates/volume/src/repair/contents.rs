@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use holdfast_types::{FileType, Ino};
 
-use super::LOST_TARGET;
 use super::census::Census;
 use super::repair_action::{Action, Actions};
 use crate::block::BLOCK;
@@ -19,6 +18,9 @@ use crate::tree::{Data, DataKey, DataKind, Extent, XattrValue};
 
 /// The longest value of an extended attribute: Linux's limit.
 const XATTR_MAX: u32 = 64 << 10;
+
+/// The target of symbolic links that lost theirs.
+pub const LOST_TARGET: &[u8] = b"lost-target";
 
 /// Changes of records; `None` deletes.
 pub(super) type Changes = BTreeMap<DataKey, Option<Held>>;

@@ -19,6 +19,7 @@ mod round;
 mod tests;
 mod write;
 
+pub use contents::LOST_TARGET;
 pub use repair_action::Action;
 
 use std::sync::Arc;
@@ -27,20 +28,14 @@ use std::time::SystemTime;
 use holdfast_device::BlockDevice;
 use holdfast_types::Time;
 
-use crate::check::{CheckOptions, Finding, Progress, Report, check};
+use crate::check::{CheckOptions, Finding, Progress, Report, check, open_and_close};
 use crate::error::{Error, Result};
 use crate::journal::{self, Journal, Position};
-use crate::store::{OpenOptions, VolumeStore, may_change, newest_superblock};
+use crate::store::{may_change, newest_superblock};
 use crate::superblock::Superblock;
 use repair_action::Actions;
-use round::{Depth, Round};
+use round::{Depth, NUMBERS_LEFT, Round};
 
-/// The directory for inodes without a name.
-const LOST_AND_FOUND: &[u8] = b"lost+found";
-/// The target of symbolic links that lost theirs.
-pub const LOST_TARGET: &[u8] = b"lost-target";
-/// Inode numbers skipped where a journal that may have given them out waits, or was lost.
-const NUMBERS_LEFT: u64 = 1 << 32;
 /// The changes of one round may reveal defects for the next one.
 const ROUNDS: usize = 5;
 
@@ -104,7 +99,7 @@ fn update_trees(device: &Arc<dyn BlockDevice>, actions: &mut Actions) -> Result<
     if superblock.clean {
         return Ok(());
     }
-    match replay(device) {
+    match open_and_close(device) {
         Ok(()) => {
             actions.add(Action::Replayed);
             return Ok(());
@@ -114,7 +109,7 @@ fn update_trees(device: &Arc<dyn BlockDevice>, actions: &mut Actions) -> Result<
         Err(_) => {}
     }
     one_round(device, Depth::Trees, &Report::default(), actions)?;
-    match replay(device) {
+    match open_and_close(device) {
         Ok(()) => actions.add(Action::Replayed),
         Err(error @ (Error::Device(_) | Error::Journal(journal::Error::Newer { .. }))) => {
             return Err(error);
@@ -135,14 +130,6 @@ fn update_trees(device: &Arc<dyn BlockDevice>, actions: &mut Actions) -> Result<
         }
     }
     Ok(())
-}
-
-fn replay(device: &Arc<dyn BlockDevice>) -> Result<()> {
-    let options = OpenOptions {
-        commit_every: None,
-        ..OpenOptions::default()
-    };
-    VolumeStore::open(Arc::clone(device), &options)?.close()
 }
 
 fn one_round(

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::RandomState;
 use holdfast_types::{FileType, Ino, Time};
 
-use super::LOST_AND_FOUND;
 use super::census::Census;
 use super::repair_action::{Action, Actions};
 use crate::check::is_name;
 use crate::store::hash::NameHasher;
 use crate::tree::{Entry, EntryKey};
+
+/// The directory for inodes without a name.
+pub(super) const LOST_AND_FOUND: &[u8] = b"lost+found";
 
 /// An owned name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 use holdfast_types::{FileType, Ino, Time};
 
-use super::LOST_AND_FOUND;
 use super::census::Census;
-use super::names::{Changes, LostAndFound, Name};
+use super::names::{Changes, LOST_AND_FOUND, LostAndFound, Name};
 use super::repair_action::{Action, Actions};
 use crate::tree::EntryKey;
 

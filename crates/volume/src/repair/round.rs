@@ -6,7 +6,6 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 use holdfast_types::{FileType, Ino, Time};
 
-use super::NUMBERS_LEFT;
 use super::census::Census;
 use super::contents::{self, Ownerless};
 use super::names::{self, LostAndFound, Name};
@@ -28,6 +27,9 @@ use crate::tree::{
 
 /// Bytes of nodes that are kept: each is read once.
 const CACHE: usize = 1 << 20;
+
+/// Inode numbers skipped where a journal that may have given them out waits, or was lost.
+pub(super) const NUMBERS_LEFT: u64 = 1 << 32;
 
 /// The depth of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

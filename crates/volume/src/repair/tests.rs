@@ -19,7 +19,7 @@ use crate::space::Extent;
 use crate::store::hash::NameHasher;
 use crate::store::records::{Held, Value};
 use crate::tree::{self, Contents, DataKey, DataKind, Entries, EntryKey, Inode, Inodes, NodeCache};
-use crate::{FormatOptions, format};
+use crate::{FormatOptions, OpenOptions, VolumeStore, format};
 
 const DIR: Ino = Ino(2);
 const BELOW: Ino = Ino(3);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
 
+use super::VolumeStore;
 use super::counters::WorkCounts;
 use super::load::metered::{DeviceUse, Metered};
 use super::open::{OpenOptions, read_superblock};
-use super::{Inner, VolumeStore};
 use crate::check::CowDevice;
 use crate::error::Result;
 use crate::space::Report;
@@ -91,7 +91,13 @@ impl VolumeStore {
     /// The volume's present state.
     #[must_use]
     pub fn info(&self) -> Info {
-        self.inner.info()
+        let superblock = self.inner.superblock.lock().clone();
+        Info {
+            groups: superblock.layout().groups(),
+            superblock,
+            space: self.inner.space.report(),
+            inodes: self.inner.inodes(),
+        }
     }
 
     /// Why the volume failed, if it has. To continue it must be opened again.
@@ -104,18 +110,6 @@ impl VolumeStore {
     /// may hold the store's locks: `notify` must neither wait nor call the store.
     pub fn notify_failure(&self, notify: impl FnOnce(&str) + Send + 'static) {
         self.inner.error_callback.set(Box::new(notify));
-    }
-}
-
-impl Inner {
-    fn info(&self) -> Info {
-        let superblock = self.superblock.lock().clone();
-        Info {
-            groups: superblock.layout().groups(),
-            superblock,
-            space: self.space.report(),
-            inodes: self.inodes(),
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use holdfast_core::Memory;
 use holdfast_device::{BlockDevice, Content, ReadRequest, content};
 use holdfast_sync::ShardedCounter;
 use holdfast_types::Ino;
@@ -27,7 +28,7 @@ use crate::store::load::metered::Metered;
 use crate::store::memtable::barrier::FreezeBarrier;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Layers, Roots};
-use crate::store::reservation::budget::{self, Budget};
+use crate::store::reservation::budget::{Budget, changes_of};
 use crate::store::writeback::preallocation::FilePreallocations;
 use crate::superblock::{SLOTS, SlotError, Superblock};
 use crate::tree::{NodeCache, Root};
@@ -143,7 +144,9 @@ impl VolumeStore {
         // Before the trees change.
         inner.catch_up(&behind)?;
         if !is_closed {
-            let most = options.changes.unwrap_or_else(budget::changes_of_process);
+            // The volume shares no budget yet.
+            let own = || changes_of(Memory::of_process().limit());
+            let most = options.changes.unwrap_or_else(own);
             inner.replay(Journal::open(device, region, from)?, most)?;
         }
         inner.note_trees();

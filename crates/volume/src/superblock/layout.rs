@@ -6,7 +6,7 @@ use uuid::Uuid;
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{Features, LABEL_MAX, Label, Roots, Superblock, VERSION};
+use super::fields::{Features, LABEL_MAX, Label, Roots, Superblock, VERSION};
 use crate::block::BLOCK;
 use crate::checksum::checksum;
 use crate::journal::Position;

@@ -17,8 +17,7 @@
 //! *Locking.* One lock a shard, a leaf: no read and no wait under it.
 
 use super::error::{Defect, Error, Result};
-use super::lookup::child;
-use super::node::{BLOCK, Node};
+use super::node::{BLOCK, Node, child};
 use super::pointer::{ADDRESS_BITS, NODE_BLOCKS_MAX, Pointer};
 use super::readahead_states::ReadaheadStates;
 use super::record::{Key, Record};

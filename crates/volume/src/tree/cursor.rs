@@ -5,8 +5,8 @@
 
 use super::cache::{NodeSource, Use};
 use super::error::{Defect, Error, Result};
-use super::lookup::{Tree, child};
-use super::node::Node;
+use super::lookup::Tree;
+use super::node::{Node, child};
 use super::pointer::LEVEL_MAX;
 use super::record::Record;
 use super::run::{Below, Run};
@@ -40,22 +40,40 @@ struct Step {
     next: usize,
 }
 
+impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
+    /// A cursor before the first record at or above `from`; `None`: before the first of all.
+    ///
+    /// # Errors
+    /// When a node cannot be read or is damaged.
+    pub fn range(&self, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
+        let mut cursor = Cursor::new(*self);
+        cursor.seek(from)?;
+        Ok(cursor)
+    }
+
+    /// Like [`Self::range`], for a scan of all records: the nodes that only the scan reads are not
+    /// kept.
+    ///
+    /// # Errors
+    /// When a node cannot be read or is damaged.
+    pub fn scan(&self, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
+        let mut cursor = Cursor {
+            usage: Use::Once,
+            ..Cursor::new(*self)
+        };
+        cursor.seek(from)?;
+        Ok(cursor)
+    }
+}
+
 impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
-    pub(super) fn new(tree: Tree<'c, R, S>) -> Self {
+    fn new(tree: Tree<'c, R, S>) -> Self {
         Self {
             tree,
             path: Vec::new(),
             leaf: None,
             span: None,
             usage: Use::Reused,
-        }
-    }
-
-    /// A cursor that drops the nodes that only it has read.
-    pub(super) fn of_scan(tree: Tree<'c, R, S>) -> Self {
-        Self {
-            usage: Use::Once,
-            ..Self::new(tree)
         }
     }
 

@@ -21,18 +21,6 @@ pub struct HashKey {
     pub cookie: u64,
 }
 
-impl HashKey {
-    /// The first key that a name with this hash can have.
-    #[must_use]
-    pub fn first(dir: Ino, hash: u32) -> Self {
-        Self {
-            dir,
-            hash,
-            cookie: 0,
-        }
-    }
-}
-
 /// The low bit beside a hash: set if the directory is not the previous record's.
 const NEW_DIR: u64 = 1;
 

@@ -1,9 +1,8 @@
 //! Finds one record.
 
 use super::cache::{NodeCache, NodeSource, Use};
-use super::cursor::Cursor;
 use super::error::{Defect, Error, Result};
-use super::node::Node;
+use super::node::{Node, child};
 use super::pointer::{LEVEL_MAX, Pointer, Root};
 use super::record::Record;
 use super::run::{Below, Run};
@@ -27,15 +26,6 @@ impl<R, S> Clone for Tree<'_, R, S> {
 }
 
 impl<R, S> Copy for Tree<'_, R, S> {}
-
-/// Child `index` of an interior node.
-pub(super) fn child<R: Record>(node: &Node, index: usize) -> Result<(R::Key, Pointer)> {
-    let block = node.pointer().block;
-    node.child(index).ok_or(Error::Corrupt {
-        block,
-        defect: Defect::Pointer,
-    })
-}
 
 impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
     /// The tree below `root` (`None`: an empty one), read through `cache`.
@@ -136,27 +126,6 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
             node = (self.cache).load_child::<R>(Use::Reused, &node, upto - 1, level)?;
         }
         Ok(Some(node))
-    }
-
-    /// A cursor before the first record at or above `from`; `None`: before the first of all.
-    ///
-    /// # Errors
-    /// When a node cannot be read or is damaged.
-    pub fn range(&self, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
-        let mut cursor = Cursor::new(*self);
-        cursor.seek(from)?;
-        Ok(cursor)
-    }
-
-    /// Like [`Self::range`], for a scan of all records: the nodes that only the scan reads are not
-    /// kept.
-    ///
-    /// # Errors
-    /// When a node cannot be read or is damaged.
-    pub fn scan(&self, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
-        let mut cursor = Cursor::of_scan(*self);
-        cursor.seek(from)?;
-        Ok(cursor)
     }
 
     /// At most `parts - 1` ascending keys that cut the tree into about equal parts, for parallel

@@ -15,8 +15,8 @@
 
 use super::cache::{NodeSource, Use};
 use super::error::{Defect, Error, Result};
-use super::lookup::{Tree, child};
-use super::node::{Birth, Node};
+use super::lookup::Tree;
+use super::node::{Birth, Node, child};
 use super::node_size::NodeSize;
 use super::output::{NodeSpace, Output};
 use super::pointer::{LEVEL_MAX, Pointer, Root};

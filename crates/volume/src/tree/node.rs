@@ -3,7 +3,7 @@
 //! *Invariants.* A [`Node`] has passed every check that needs no decoding of records: checksum,
 //! identity, and lengths that stay inside it. Its bytes never change.
 
-use super::error::Defect;
+use super::error::{Defect, Error, Result};
 use super::pointer::Pointer;
 use super::record::{Key, Kind, Record};
 use crate::checksum::checksum;
@@ -288,4 +288,13 @@ fn upto(count: usize, is_before: impl Fn(usize) -> Option<bool>) -> Option<usize
         }
     }
     Some(low)
+}
+
+/// Child `index` of an interior node.
+pub(super) fn child<R: Record>(node: &Node, index: usize) -> Result<(R::Key, Pointer)> {
+    let block = node.pointer().block;
+    node.child(index).ok_or(Error::Corrupt {
+        block,
+        defect: Defect::Pointer,
+    })
 }

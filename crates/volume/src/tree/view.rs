@@ -2,8 +2,7 @@
 
 use super::cache::{NodeCache, NodeSource};
 use super::error::{Error, Result};
-use super::lookup::child;
-use super::node::{Header, Node};
+use super::node::{Header, Node, child};
 use super::pointer::Pointer;
 use super::record::{Kind, Record};
 use super::run::Run;

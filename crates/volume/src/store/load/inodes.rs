@@ -4,7 +4,6 @@ use holdfast_core::store::InodeRecord;
 use holdfast_types::{FileType, Ino};
 
 use super::device::Blocks;
-use super::records::DataRecords;
 use super::seen::Seen;
 use crate::error::Result;
 use crate::store::memtable::hash::NameHasher;
@@ -87,10 +86,6 @@ impl<'l> SnapshotReader<'l> {
             each(self.seen(ino).over(inode.map(|inode| inode.record)));
         })?;
         Ok(())
-    }
-
-    pub(in crate::store) fn data_records(&self) -> DataRecords<'l> {
-        DataRecords::of(self.data())
     }
 
     /// Calls `each` with all records of one kind of an inode.

@@ -23,7 +23,7 @@ impl SnapshotReader<'_> {
         records: &[InodeRecord],
         mut each: impl FnMut(Rest),
     ) -> Result<()> {
-        let mut data = self.data_records();
+        let mut data = DataRecords::of(self.data());
         for record in records {
             let mut rest = Rest::default();
             if record.xattrs {

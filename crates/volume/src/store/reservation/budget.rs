@@ -82,13 +82,8 @@ impl Budget {
 }
 
 /// The limit of changes, for this limit of memory.
-fn changes_of(limit: u64) -> u64 {
+pub(in crate::store) fn changes_of(limit: u64) -> u64 {
     (limit / 6).max(CHANGES_MIN)
-}
-
-/// The same for this process, before the volume shares a budget.
-pub(in crate::store) fn changes_of_process() -> u64 {
-    changes_of(Memory::of_process().limit())
 }
 
 impl VolumeStore {
