@@ -1,57 +1,8 @@
-use super::group::Range;
-use super::layout::Part;
-use super::slot::Block;
-use super::table::Table;
-use super::{Error, Extent, Kind, Layout, Space};
-use crate::primitive::Ordering;
-
-/// A change of data's records, queued and not applied to the bitmaps yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
-    lsn: u64,
-    extent: Extent,
-    kind: ChangeKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum ChangeKind {
-    Record,
-    Free,
-    /// Freed and no longer recorded, but not reusable before its LSN is durable.
-    Forgotten,
-}
-
-/// The cut of the checkpoint in progress.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
-    pub(super) number: u64,
-    /// Are current changes behind the cut?
-    pub(super) open: bool,
-}
-
-/// State under the lock that orders changes of records.
-#[derive(Debug, Default)]
-pub(super) struct Order {
-    /// All changes up to this LSN are applied, or will be before the cut.
-    applied: u64,
-    /// Replaced nodes, and the generation of the checkpoint that replaced each.
-    nodes: Vec<(u64, Extent)>,
-    /// Data durably freed behind the cut of the checkpoint in progress. That checkpoint's bitmaps
-    /// have it as used, and a replay frees it. If a node of the same checkpoint were placed there,
-    /// the replay would free the node.
-    kept: Vec<Extent>,
-    /// Groups written for the checkpoint in progress.
-    written: Vec<u64>,
-}
-
-/// The superblock's summary of the bitmaps: detects a lost one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seal {
-    /// Derived from the generation and checksum of every group's bitmap.
-    pub fingerprint: u64,
-    /// Free blocks of all groups.
-    pub free: u64,
-}
+use super::group::Cut;
+use super::records::{Change, ChangeKind};
+use super::slot::{Block, Seal};
+use super::space::Space;
+use super::{Error, Extent, Kind};
 
 /// The writes of a checkpoint that precede its superblock.
 #[derive(Debug)]
@@ -60,8 +11,6 @@ pub struct Bitmaps {
     pub blocks: Vec<(u64, Box<Block>)>,
     /// The summary for the superblock.
     pub seal: Seal,
-    /// The layout for the superblock: the volume may grow while it is written.
-    pub layout: Layout,
 }
 
 impl Space {
@@ -70,9 +19,7 @@ impl Space {
     /// # Errors
     /// [`Error::Outside`].
     pub fn record(&self, extent: Extent, lsn: u64) -> Result<(), Error> {
-        self.parts(extent).map(drop)?;
-        self.change(lsn, extent, ChangeKind::Record);
-        Ok(())
+        self.record_all(&[extent], lsn)
     }
 
     /// Like [`record`](Self::record), for many extents.
@@ -88,8 +35,7 @@ impl Space {
             extent: *extent,
             kind: ChangeKind::Record,
         };
-        let mut changes = self.changes.mine().lock();
-        changes.extend(extents.iter().map(recorded));
+        self.records.extend(extents.iter().map(recorded));
         Ok(())
     }
 
@@ -101,15 +47,9 @@ impl Space {
     /// [`Error::Outside`]. Blocks that were not used are detected later.
     pub fn free_data(&self, extent: Extent, lsn: u64) -> Result<(), Error> {
         self.parts(extent).map(drop)?;
-        self.change(lsn, extent, ChangeKind::Free);
+        let kind = ChangeKind::Free;
+        self.records.extend([Change { lsn, extent, kind }]);
         Ok(())
-    }
-
-    fn change(&self, lsn: u64, extent: Extent, kind: ChangeKind) {
-        self.changes
-            .mine()
-            .lock()
-            .push(Change { lsn, extent, kind });
     }
 
     /// Frees placed data to which no record will refer, or a node of an abandoned checkpoint. At
@@ -135,7 +75,7 @@ impl Space {
     /// [`Error::Outside`], [`Error::Unused`].
     pub fn free_node(&self, extent: Extent, generation: u64) -> Result<(), Error> {
         let parts = self.parts(extent)?;
-        let mut order = self.order.lock();
+        let mut order = self.records.order.lock();
         for (group, range) in parts {
             self.table().lock(group).forget_node(range)?;
         }
@@ -151,11 +91,11 @@ impl Space {
     /// [`Error::Unused`] for blocks freed without being used. All other changes are applied.
     pub fn committed(&self, lsn: u64) -> Result<(), Error> {
         hop!();
-        let mut order = self.order.lock();
+        let mut order = self.records.order.lock();
         order.applied = order.applied.max(lsn);
-        let cut = self.cut();
+        let cut = self.records.cut();
         let mut outcome = Ok(());
-        for change in self.drain(lsn) {
+        for change in self.records.drain(lsn) {
             // No bitmap of the checkpoint has data that was freed before the cut.
             let keep = cut.open && change.kind == ChangeKind::Free;
             let applied = self.apply(&change, &cut, !keep);
@@ -179,34 +119,31 @@ impl Space {
     /// would not match the trees.
     pub fn begin_checkpoint(&self, lsn: u64) -> Result<(), Error> {
         self.ready()?;
-        let mut order = self.order.lock();
-        let cut = self.cut();
+        let mut order = self.records.order.lock();
+        let cut = self.records.cut();
         assert!(!cut.open, "one checkpoint at a time");
         assert!(order.applied <= lsn, "committed beyond the cut");
         order.applied = lsn;
         let mut outcome = Ok(());
-        for change in self.drain(lsn) {
+        for change in self.records.drain(lsn) {
             outcome = outcome.and(self.apply(&change, &cut, false));
             if change.kind != ChangeKind::Record {
-                self.change(change.lsn, change.extent, ChangeKind::Forgotten);
+                let kind = ChangeKind::Forgotten;
+                self.records.extend([Change { kind, ..change }]);
             }
         }
-        // Relaxed: read under `order`, which is locked here, or under a group's lock by holders of
-        // `order`.
-        self.cuts.fetch_add(1, Ordering::Relaxed);
-        self.in_checkpoint.store(true, Ordering::Relaxed);
+        self.records.open_cut();
         outcome
     }
 
     /// The bitmaps to write: of each changed group the state at the cut, for the slot that the
     /// current superblock does not use. The checkpoint has placed all its nodes by now.
     pub fn dirty_bitmaps(&self, generation: u64) -> Bitmaps {
-        let mut order = self.order.lock();
-        let (layout, cut) = (self.layout(), self.cut());
+        let mut order = self.records.order.lock();
+        let (layout, cut) = (self.layout(), self.records.cut());
         let mut bitmaps = Bitmaps {
             blocks: Vec::new(),
             seal: Seal::default(),
-            layout,
         };
         order.written.clear();
         for group in 0..self.table().count() {
@@ -218,7 +155,7 @@ impl Space {
             }
             bitmaps.seal.fingerprint ^= state.next_print();
         }
-        self.in_checkpoint.store(false, Ordering::Relaxed);
+        self.records.close_cut();
         bitmaps
     }
 
@@ -228,7 +165,7 @@ impl Space {
     /// # Errors
     /// [`Error::Unused`] or [`Error::Used`]: an inconsistency.
     pub fn checkpointed(&self, oldest: u64) -> Result<(), Error> {
-        let mut order = self.order.lock();
+        let mut order = self.records.order.lock();
         for group in std::mem::take(&mut order.written) {
             self.table().lock(group).checkpointed();
         }
@@ -255,7 +192,7 @@ impl Space {
                 continue;
             }
             // No blocks are reserved during a replay, so all free ones can be taken.
-            let taken = self.counter().take(held, held, Kind::Node);
+            let taken = self.counter.take(held, held, Kind::Node);
             debug_assert_eq!(taken, Some(held));
             if state.free() == 0 {
                 self.table().set_class(group, &mut state, 0);
@@ -271,7 +208,9 @@ impl Space {
     pub fn mark_used(&self, extent: Extent) -> Result<(), Error> {
         self.hold(extent)?;
         for (group, range) in self.parts(extent)? {
-            self.table().lock(group).record(range, &self.cut())?;
+            self.table()
+                .lock(group)
+                .record(range, &self.records.cut())?;
         }
         Ok(())
     }
@@ -282,7 +221,9 @@ impl Space {
     /// [`Error::Outside`]; [`Error::Unused`] if no record refers to some of them.
     pub fn mark_free(&self, extent: Extent) -> Result<(), Error> {
         for (group, range) in self.parts(extent)? {
-            self.table().lock(group).forget(range, &self.cut())?;
+            self.table()
+                .lock(group)
+                .forget(range, &self.records.cut())?;
         }
         Ok(())
     }
@@ -304,19 +245,8 @@ impl Space {
     /// Ends the checkpoint in progress without a superblock. Its nodes were given back, and nothing
     /// changed behind its cut.
     pub fn give_up_checkpoint(&self) {
-        let _order = self.order.lock();
-        self.in_checkpoint.store(false, Ordering::Relaxed);
-    }
-
-    /// The changes up to an LSN, records before frees. Blocks are recorded before they are freed,
-    /// and not recorded again before the free is applied.
-    fn drain(&self, lsn: u64) -> Vec<Change> {
-        let mut due: Vec<Change> = Vec::new();
-        for changes in self.changes.iter() {
-            due.extend(changes.lock().extract_if(.., |change| change.lsn <= lsn));
-        }
-        due.sort_unstable_by_key(|change| (change.kind, change.extent));
-        due
+        let _order = self.records.order.lock();
+        self.records.close_cut();
     }
 
     fn apply(&self, change: &Change, cut: &Cut, durable: bool) -> Result<(), Error> {
@@ -344,50 +274,5 @@ impl Space {
             self.release(group, &mut state, range)?;
         }
         Ok(())
-    }
-
-    fn cut(&self) -> Cut {
-        Cut {
-            number: self.cuts.load(Ordering::Relaxed),
-            open: self.in_checkpoint.load(Ordering::Relaxed),
-        }
-    }
-
-    /// The parts of an extent by group. An extent may cross the border of two groups.
-    fn parts(&self, extent: Extent) -> Result<impl Iterator<Item = (u64, Range)>, Error> {
-        let layout = self.layout();
-        let parts = layout.parts(extent)?;
-        // The volume may be growing, but not before its groups were read.
-        let groups = self.table.get().map_or(layout.groups(), Table::count);
-        if extent.end() > layout.group(groups).start {
-            return Err(Error::Outside { extent });
-        }
-        let range = |Part { group, from, to }| (group, Range { from, to });
-        Ok(parts.map(range))
-    }
-
-    /// The group and range of an extent that lies in one group.
-    pub(super) fn range(&self, extent: Extent) -> Result<(u64, Range), Error> {
-        let mut parts = self.parts(extent)?;
-        match (parts.next(), parts.next()) {
-            (Some(part), None) => Ok(part),
-            _ => Err(Error::Outside { extent }),
-        }
-    }
-
-    /// Blocks that a commit will free, and those that a checkpoint will free.
-    pub(super) fn deferred(&self) -> (u64, u64) {
-        let order = self.order.lock();
-        let nodes = order.nodes.iter().map(|(_, node)| node);
-        let with_checkpoint = nodes.chain(&order.kept).map(|extent| extent.length).sum();
-        drop(order);
-        let data = self.changes.iter().map(|changes| {
-            let changes = changes.lock();
-            let freed = changes
-                .iter()
-                .filter(|change| change.kind != ChangeKind::Record);
-            freed.map(|change| change.extent.length).sum::<u64>()
-        });
-        (data.sum(), with_checkpoint)
     }
 }

@@ -1,4 +1,4 @@
-use super::{Extent, SlotError};
+use super::Extent;
 use holdfast_types::Errno;
 use std::fmt;
 use thiserror::Error;
@@ -85,4 +85,61 @@ pub enum Error {
         /// Groups with an unreadable slot, which may be the newer one.
         suspects: Vec<u64>,
     },
+}
+
+/// Damage of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SlotError {
+    /// No bitmap of this volume was ever written there.
+    #[error("block {block} is not a bitmap of this volume")]
+    Blank {
+        /// The slot's block.
+        block: u64,
+    },
+    /// The bytes are not those written.
+    #[error("block {block} has the checksum {found:#x} instead of {expected:#x}")]
+    Checksum {
+        /// The slot's block.
+        block: u64,
+        /// The checksum of the bytes.
+        expected: u64,
+        /// The checksum in the header.
+        found: u64,
+    },
+    /// A bitmap that belongs elsewhere.
+    #[error("block {block} holds what belongs at {address}")]
+    Misplaced {
+        /// The slot's block.
+        block: u64,
+        /// Where the header says it belongs.
+        address: u64,
+    },
+    /// The fields contradict each other or the volume.
+    #[error("block {block}: {reason}")]
+    Contradiction {
+        /// The slot's block.
+        block: u64,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A bitmap of a checkpoint that never became valid.
+    #[error("block {block} is of generation {generation}, which was never finished")]
+    Unfinished {
+        /// The slot's block.
+        block: u64,
+        /// Which generation.
+        generation: u64,
+    },
+}
+
+impl SlotError {
+    /// Can a group that was never written have this content?
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(self, Self::Blank { .. })
+    }
+
+    /// May this have been the newest valid bitmap?
+    pub(super) fn is_damage(&self) -> bool {
+        !matches!(self, Self::Blank { .. } | Self::Unfinished { .. })
+    }
 }

@@ -1,4 +1,3 @@
-use super::checkpoint::Cut;
 use super::map::Map;
 use super::preallocation::Listed;
 use super::slot::{self, Block};
@@ -50,6 +49,14 @@ pub(super) struct State {
 struct Current {
     slot: usize,
     print: u64,
+}
+
+/// The cut of the checkpoint in progress.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub(super) number: u64,
+    /// Are current changes behind the cut?
+    pub(super) open: bool,
 }
 
 /// A range of a group's blocks.

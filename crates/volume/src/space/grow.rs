@@ -1,5 +1,6 @@
 use super::group::State;
-use super::{Error, Layout, Space};
+use super::space::Space;
+use super::{Error, Layout};
 use crate::primitive::Ordering;
 
 impl Space {
@@ -11,7 +12,7 @@ impl Space {
     /// [`Error::Layout`] if `end` is not larger, or too large.
     pub fn grow(&self, end: u64) -> Result<u64, Error> {
         self.ready()?;
-        let _order = self.order.lock();
+        let _order = self.records.order.lock();
         let old = self.layout();
         let new = Layout { end, ..old };
         new.check()?;
@@ -38,7 +39,7 @@ impl Space {
             more += u64::from(state.free());
             self.table().push(&new, state);
         }
-        self.counter().put(more);
+        self.counter.put(more);
         Ok(more)
     }
 }
@@ -125,14 +126,14 @@ mod tests {
         space.checkpointed(2).expect("consistent");
         space.grow(small.end + 64).expect("larger");
         let mut loader = Loader::new(space.layout(), 2).expect("a layout");
-        let blank = [0; BLOCK_SIZE];
+        let blank = [0; crate::block::BLOCK];
         for group in 0..loader.groups() {
             let slot = loader.slots(group)[0];
             let written = bitmaps.blocks.iter().find(|(block, _)| *block == slot);
             let first = written.map_or(&blank, |(_, bytes)| bytes);
             loader.add(group, [first, &blank]).expect("a bitmap");
         }
-        let again = loader.finish(Some(space.seal())).expect("the same bitmaps");
+        let again = loader.finish(space.seal()).expect("the same bitmaps");
         assert_eq!(again.report(), space.report());
         assert_eq!(fill(&again).len(), 2);
     }

@@ -1,5 +1,8 @@
-use super::slot::BITS;
 use super::{Error, Extent};
+use crate::block::BLOCK;
+
+/// Bytes of a bitmap's block before its bits.
+pub(super) const HEADER_SIZE: usize = 64;
 
 /// Blocks of a group's bitmap: its two slots.
 pub const SLOT_BLOCKS: u64 = 2;
@@ -8,7 +11,7 @@ pub const SLOT_BLOCKS: u64 = 2;
 pub const BUNDLE_MAX: u64 = 64;
 
 /// Most blocks of a group: as many as a bitmap of one block has bits (126 MiB).
-pub const GROUP_BLOCKS_MAX: u64 = BITS as u64;
+pub const GROUP_BLOCKS_MAX: u64 = ((BLOCK - HEADER_SIZE) * 8) as u64;
 
 /// The fewest blocks of a useful group, including its bitmap.
 pub const GROUP_BLOCKS_MIN: u64 = 16;

@@ -1,8 +1,7 @@
 use super::group::State;
 use super::recorded::recorded;
 use super::slot::Block;
-use super::{Error, Layout, Seal, SlotError, Space};
-use std::sync::Arc;
+use super::{Error, Layout, Seal, SlotError};
 
 /// Loads the bitmaps of a volume, group by group in any order, in batches that suit the device.
 ///
@@ -10,7 +9,7 @@ use std::sync::Arc;
 /// a *newer* bitmap was lost is decided at the end, by the superblock's [`Seal`].
 #[derive(Debug)]
 pub struct Loader {
-    layout: Layout,
+    pub(super) layout: Layout,
     generation: u64,
     groups: Vec<Option<Loaded>>,
 }
@@ -54,8 +53,7 @@ impl Loader {
     /// or an unused group if none was ever written.
     ///
     /// # Errors
-    /// [`Error::Group`] if the slots are damaged: [`rebuild`](Self::rebuild) the group then, or
-    /// give up.
+    /// [`Error::Group`] if the slots are damaged.
     pub fn add(&mut self, group: u64, slots: [&Block; 2]) -> Result<(), Error> {
         let found = recorded(&self.layout, group, self.generation, slots);
         let found = found.map_err(|slots| Error::Group { group, slots })?;
@@ -68,44 +66,20 @@ impl Loader {
             (.., Some(error)) if !error.is_blank() => State::rebuilt(&self.layout, group),
             _ => State::fresh(&self.layout, group),
         };
-        self.put(group, Loaded { state, suspect });
-        Ok(())
-    }
-
-    /// Begins a group without its bitmap, all blocks free. The caller marks every block to which
-    /// the trees refer as [used](Space::mark_used). The seal cannot be checked then.
-    pub fn rebuild(&mut self, group: u64) {
-        let state = State::rebuilt(&self.layout, group);
-        self.put(
-            group,
-            Loaded {
-                state,
-                suspect: true,
-            },
-        );
-    }
-
-    fn put(&mut self, group: u64, loaded: Loaded) {
         let place = usize::try_from(group)
             .ok()
             .and_then(|group| self.groups.get_mut(group));
         if let Some(place) = place {
-            *place = Some(loaded);
+            *place = Some(Loaded { state, suspect });
         }
+        Ok(())
     }
 
-    /// The space of the volume, if the bitmaps match the seal. Without a seal they are accepted as
-    /// they are: after [`rebuild`](Self::rebuild), or for a damaged volume.
+    /// The groups, if the bitmaps match the seal.
     ///
     /// # Errors
     /// [`Error::Stale`]; [`Error::Layout`] if a group was never added.
-    pub fn finish(self, seal: Option<Seal>) -> Result<Arc<Space>, Error> {
-        let layout = self.layout;
-        Ok(Space::of(layout, self.states(seal)?))
-    }
-
-    /// Like [`finish`](Self::finish), for the groups alone.
-    pub(super) fn states(self, seal: Option<Seal>) -> Result<Vec<State>, Error> {
+    pub(super) fn states(self, seal: Seal) -> Result<Vec<State>, Error> {
         let mut suspects = Vec::new();
         let mut found = Seal::default();
         let mut states = Vec::with_capacity(self.groups.len());
@@ -122,7 +96,7 @@ impl Loader {
             found.free += u64::from(loaded.state.free());
             states.push(loaded.state);
         }
-        if seal.is_some_and(|seal| seal != found) {
+        if seal != found {
             return Err(Error::Stale { suspects });
         }
         Ok(states)

@@ -1,4 +1,4 @@
-use super::Space;
+use super::space::Space;
 
 /// The use of a volume's blocks. The parts are summed one after the other, so they match only
 /// roughly during changes.
@@ -43,7 +43,7 @@ impl Space {
             total: self.layout().capacity(),
             ..Report::default()
         };
-        let (unpromised, node_reserve) = self.counter().balance();
+        let (unpromised, node_reserve) = self.counter.balance();
         match self.table.get() {
             Some(table) => {
                 for group in 0..table.count() {
@@ -59,7 +59,7 @@ impl Space {
         report.withheld = self.withheld();
         let ours = unpromised + node_reserve + report.withheld;
         report.reserved = report.free.saturating_sub(ours);
-        (report.deferred_data, report.deferred_nodes) = self.deferred();
+        (report.deferred_data, report.deferred_nodes) = self.records.deferred();
         report.preallocated = self.preallocated();
         report
     }

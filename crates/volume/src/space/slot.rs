@@ -1,21 +1,16 @@
 //! Bitmaps as they lie on disk: one block, a header that describes it, one bit per block.
 
-use super::{Layout, bits, map};
+use super::layout::HEADER_SIZE;
+use super::{Layout, SlotError, bits, map};
+use crate::block::BLOCK;
 use crate::checksum::checksum;
-use thiserror::Error;
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
-/// Bytes of a block.
-pub const BLOCK_SIZE: usize = 4096;
-const HEADER_SIZE: usize = 64;
-/// Bits of a bitmap.
-pub(super) const BITS: usize = (BLOCK_SIZE - HEADER_SIZE) * 8;
 
 const MAGIC: [u8; 4] = *b"HFgb";
 
 /// The bytes of one block.
-pub type Block = [u8; BLOCK_SIZE];
+pub type Block = [u8; BLOCK];
 
 /// The header of a bitmap's block; `docs/format.md` explains the fields.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -32,69 +27,21 @@ struct Header {
     volume: [u8; 16],
 }
 
-/// Damage of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum SlotError {
-    /// No bitmap of this volume was ever written there.
-    #[error("block {block} is not a bitmap of this volume")]
-    Blank {
-        /// The slot's block.
-        block: u64,
-    },
-    /// The bytes are not those written.
-    #[error("block {block} has the checksum {found:#x} instead of {expected:#x}")]
-    Checksum {
-        /// The slot's block.
-        block: u64,
-        /// The checksum of the bytes.
-        expected: u64,
-        /// The checksum in the header.
-        found: u64,
-    },
-    /// A bitmap that belongs elsewhere.
-    #[error("block {block} holds what belongs at {address}")]
-    Misplaced {
-        /// The slot's block.
-        block: u64,
-        /// Where the header says it belongs.
-        address: u64,
-    },
-    /// The fields contradict each other or the volume.
-    #[error("block {block}: {reason}")]
-    Contradiction {
-        /// The slot's block.
-        block: u64,
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// A bitmap of a checkpoint that never became valid.
-    #[error("block {block} is of generation {generation}, which was never finished")]
-    Unfinished {
-        /// The slot's block.
-        block: u64,
-        /// Which generation.
-        generation: u64,
-    },
-}
-
-impl SlotError {
-    /// Can a group that was never written have this content?
-    pub(super) fn is_blank(&self) -> bool {
-        matches!(self, Self::Blank { .. })
-    }
-
-    /// May this have been the newest valid bitmap?
-    pub(super) fn is_damage(&self) -> bool {
-        !matches!(self, Self::Blank { .. } | Self::Unfinished { .. })
-    }
-}
-
 /// A bitmap that was read.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) generation: u64,
     pub(super) checksum: u64,
     pub(super) words: Box<[u64]>,
+}
+
+/// The superblock's summary of the bitmaps: detects a lost one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seal {
+    /// Derived from the generation and checksum of every group's bitmap.
+    pub fingerprint: u64,
+    /// Free blocks of all groups.
+    pub free: u64,
 }
 
 /// A bitmap's part of the superblock's fingerprint: differs by group, generation and content.
@@ -136,7 +83,7 @@ pub(super) fn encode(
         reserved: U32::new(0),
         volume: layout.volume,
     };
-    let mut block = Box::new([0xff; BLOCK_SIZE]);
+    let mut block = Box::new([0xff; BLOCK]);
     let (head, body) = block.split_at_mut(HEADER_SIZE);
     head.copy_from_slice(header.as_bytes());
     for (bytes, word) in body.chunks_exact_mut(8).zip(words) {

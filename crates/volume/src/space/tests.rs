@@ -4,6 +4,7 @@ mod model;
 mod slots;
 
 use super::*;
+use std::sync::Arc;
 
 const VOLUME: [u8; 16] = *b"a volume of ours";
 
@@ -214,4 +215,12 @@ fn inconsistencies_are_errors_and_change_nothing() {
     assert!(matches!(space.mark_used(extent), Err(Error::Used { .. })));
     assert_eq!(space.report().free, free);
     assert_eq!(space.report().unrecorded, 0);
+}
+
+impl Loader {
+    /// The space of the volume, if the bitmaps match the seal.
+    pub(super) fn finish(self, seal: Seal) -> Result<Arc<Space>, Error> {
+        let layout = self.layout;
+        Ok(Space::of(layout, self.states(seal)?))
+    }
 }

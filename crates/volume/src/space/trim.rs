@@ -1,5 +1,6 @@
+use super::Extent;
 use super::group::Range;
-use super::{Extent, Space};
+use super::space::Space;
 
 impl Space {
     /// Calls `discard` with runs of free blocks, group by group: those within `within` that are no
@@ -43,7 +44,7 @@ impl Space {
             Extent::new(from, clip(start + u64::from(to)).saturating_sub(from))
         });
         let free = clipped.into_iter().find(|run| run.length >= least)?;
-        let given = self.counter().take_to_discard(least, free.length)?;
+        let given = self.counter.take_to_discard(least, free.length)?;
         let extent = Extent::new(free.start, given);
         let from = (extent.start - start) as u32;
         let range = Range {

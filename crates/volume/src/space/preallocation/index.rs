@@ -1,5 +1,7 @@
 use super::super::{Extent, bits};
+use crate::primitive::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Weak;
 
 /// A preallocation: blocks set aside for a stretch of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ impl Piece {
 ///
 /// *Invariant.* Pieces do not overlap, and each has free blocks.
 #[derive(Debug, Default)]
-pub(super) struct Index(BTreeMap<u64, Piece>);
+pub(super) struct Index(pub(super) BTreeMap<u64, Piece>);
 
 impl Index {
     /// The last piece that begins at or before a block.
@@ -99,9 +101,11 @@ impl Index {
         self.0.remove(&logical)
     }
 
-    /// All pieces, ascending.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Piece> {
-        self.0.values()
+    /// Removes a piece, if it is still there. The caller has its group locked.
+    pub(super) fn take_out(&mut self, logical: u64, id: u64) -> Option<Piece> {
+        let found = self.at_or_before(logical);
+        let same = found.is_some_and(|piece| piece.id == id);
+        same.then(|| self.remove(logical)).flatten()
     }
 
     /// Removes the pieces that end behind a block.
@@ -118,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn starts(index: &Index) -> Vec<u64> {
-        index.iter().map(|piece| piece.logical).collect()
+        index.0.values().map(|piece| piece.logical).collect()
     }
 
     /// Regression R-P1: removed pieces must not mislead a search.
@@ -191,4 +195,12 @@ mod tests {
             }
         }
     }
+}
+
+/// The entry of a piece in its group.
+#[derive(Debug)]
+pub(in super::super) struct Listed {
+    pub(super) owner: Weak<Mutex<Index>>,
+    pub(super) logical: u64,
+    pub(super) id: u64,
 }

@@ -1,7 +1,5 @@
-use super::super::{Extent, Space};
+use super::super::Extent;
 
-/// Blocks allocated at once, for many small files.
-const CHUNK: u64 = 512;
 const BUCKETS: usize = 10;
 /// A bucket with more than `ENTRIES_MAX` entries is trimmed to `ENTRIES_KEPT`.
 const ENTRIES_MAX: usize = 8;
@@ -22,7 +20,7 @@ fn bucket(length: u64) -> usize {
 
 impl Locality {
     /// Takes `length` blocks from the front of the nearest extent to the goal that is long enough.
-    fn take(&mut self, length: u64, goal: u64) -> Option<Extent> {
+    pub(super) fn take(&mut self, length: u64, goal: u64) -> Option<Extent> {
         let of = |bucket: usize| {
             self.buckets[bucket]
                 .iter()
@@ -39,7 +37,7 @@ impl Locality {
         Some(taken)
     }
 
-    fn put(&mut self, extent: Extent) {
+    pub(super) fn put(&mut self, extent: Extent) {
         if extent.length > 0 {
             let bucket = &mut self.buckets[bucket(extent.length)];
             let at = bucket.partition_point(|other| other.length < extent.length);
@@ -48,7 +46,7 @@ impl Locality {
     }
 
     /// The surplus entries of all buckets, the shortest first.
-    fn trim(&mut self) -> Vec<Extent> {
+    pub(super) fn trim(&mut self) -> Vec<Extent> {
         let full = self
             .buckets
             .iter_mut()
@@ -69,34 +67,5 @@ impl Locality {
             assert!(extents.is_sorted_by_key(|extent| extent.length));
         }
         self.buckets.iter().flatten().copied().collect()
-    }
-}
-
-impl Space {
-    /// Places a small file beside other small files of this core. `None` if room is short.
-    pub(super) fn place_small(&self, length: u64, goal: Option<u64>) -> Option<Extent> {
-        // Held during the allocation: another thread of this core waits for the result.
-        let mut locality = self.localities.mine().lock();
-        let near = goal.unwrap_or(0);
-        let taken = locality.take(length, near).or_else(|| {
-            let wanted = CHUNK.max(length);
-            let extent = self.allocate_unreserved(goal, length, wanted, length)?;
-            self.preallocated.add(extent.length as i64);
-            locality.put(extent);
-            locality.take(length, near)
-        });
-        let trimmed = locality.trim();
-        drop(locality);
-        for extent in trimmed {
-            self.free_preallocated(extent);
-        }
-        self.preallocated.add(-(taken?.length as i64));
-        taken
-    }
-
-    /// Frees preallocated blocks.
-    pub(super) fn free_preallocated(&self, extent: Extent) {
-        self.give_back(extent).expect("blocks that were set aside");
-        self.preallocated.add(-(extent.length as i64));
     }
 }

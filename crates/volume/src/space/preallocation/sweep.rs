@@ -6,15 +6,10 @@ use std::sync::Weak;
 const PASSES: usize = 3;
 
 impl Space {
-    /// Gives up all preallocations. The caller holds no lock. Returns how many blocks became free.
-    pub(crate) fn give_up(&self) -> u64 {
-        self.sweep(u64::MAX)
-    }
-
     /// Gives up preallocations until `needed` blocks became free, or all. Those of small files go
     /// first, then those of inodes, by group in ascending order. The caller holds no lock. Returns
     /// how many blocks became free.
-    pub(in super::super) fn sweep(&self, needed: u64) -> u64 {
+    pub(crate) fn sweep(&self, needed: u64) -> u64 {
         let mut freed = 0;
         for pass in 1..=PASSES {
             let mut busy = false;
@@ -46,18 +41,15 @@ impl Space {
     /// Gives up the preallocations of inodes in one group.
     fn sweep_group(&self, group: u64, needed: u64) -> u64 {
         let mut freed = 0;
-        // Dropped with no lock held: the last owner gives up its pieces.
-        let mut owners = Vec::new();
         let mut state = self.table().lock(group);
         while freed < needed
             && let Some((_, listed)) = state.preallocated.pop_first()
         {
-            // An owner being dropped gives up its pieces itself, and finds no entry to remove.
+            // An owner that was dropped gives up its pieces itself, and finds no entry to remove.
             let Some(owner) = Weak::upgrade(&listed.owner) else {
                 continue;
             };
-            let piece = owner.take_out(listed.logical, listed.id);
-            owners.push(owner);
+            let piece = owner.lock().take_out(listed.logical, listed.id);
             // Used up, or removed by the owner, which then finds no entry to remove.
             let Some(piece) = piece else { continue };
             for extent in piece.unused() {
@@ -68,7 +60,6 @@ impl Space {
             freed += piece.free();
             self.preallocated.add(-(piece.free() as i64));
         }
-        drop(state);
         freed
     }
 }

@@ -2,9 +2,10 @@ mod models;
 
 use super::super::tests::{bundled, fill, tiny};
 use super::super::*;
-use super::Piece;
+use super::index::Piece;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A file: its preallocations, and the blocks it has.
 struct File {
@@ -27,7 +28,7 @@ impl File {
     }
 
     fn pieces(&self) -> Vec<Piece> {
-        self.ahead.index.lock().iter().cloned().collect()
+        self.ahead.index.lock().0.values().cloned().collect()
     }
 
     fn request(&self, logical: u64, length: u64) -> FileRequest {
@@ -293,7 +294,7 @@ fn pieces_used_up_at_the_end_of_a_group_leave_their_own_list() {
     let mut file = File::new(&space);
     // The window of a file of 64 blocks is 64: a whole group.
     file.write(60, 4, None).expect("room");
-    let (free, ahead) = (space.report().free, file.ahead.blocks());
+    let (free, ahead) = (space.report().free, file.pieces()[0].free());
     assert_eq!(ahead, 60);
     let end = space.layout().find(file.blocks[&63]).expect("a block");
     assert_eq!(end.1, 65, "the last block of its group");

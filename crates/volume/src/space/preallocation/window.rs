@@ -5,7 +5,7 @@ pub const FILE_BLOCKS_MAX: u64 = 1 << 51;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
-const BLOCK: u64 = super::super::BLOCK_SIZE as u64;
+const BLOCK: u64 = crate::block::BLOCK as u64;
 
 /// Mapped blocks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 use super::super::*;
-use super::{bundled, tiny};
+use super::{Arc, bundled, tiny};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -302,9 +302,9 @@ impl Model {
                     let torn = self
                         .slots
                         .entry(block)
-                        .or_insert_with(|| Box::new([0; BLOCK_SIZE]));
+                        .or_insert_with(|| Box::new([0; crate::block::BLOCK]));
                     let whole = (a >> (place % 59)) & 2 == 0;
-                    let written = if whole { BLOCK_SIZE } else { 512 };
+                    let written = if whole { crate::block::BLOCK } else { 512 };
                     torn[..written].copy_from_slice(&bytes[..written]);
                 }
             }
@@ -370,7 +370,7 @@ impl Model {
         self.cut = None;
         self.kept.clear();
         self.replaced.clear();
-        let blank = Box::new([0_u8; BLOCK_SIZE]);
+        let blank = Box::new([0_u8; crate::block::BLOCK]);
         let mut loader = Loader::new(self.root.layout, self.root.generation).expect("a layout");
         for group in 0..loader.groups() {
             let slots = loader
@@ -381,7 +381,7 @@ impl Model {
                 .expect("bitmaps");
         }
         self.space = loader
-            .finish(Some(self.root.seal))
+            .finish(self.root.seal)
             .expect("the bitmaps of the superblock");
         self.fresh_blocks();
         for block in self.root.recorded.clone() {

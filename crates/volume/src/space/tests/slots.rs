@@ -1,5 +1,5 @@
 use super::super::*;
-use super::{data, tiny};
+use super::{Arc, data, tiny};
 
 /// A volume after some checkpoints: its slots, by block, and what the superblock says.
 struct Saved {
@@ -19,7 +19,7 @@ impl Saved {
             layout,
             generation: 1,
             seal: space.seal(),
-            slots: vec![vec![Box::new([0; BLOCK_SIZE]); 2]; 2],
+            slots: vec![vec![Box::new([0; crate::block::BLOCK]); 2]; 2],
             free: 0,
         };
         for lsn in 1..4 {
@@ -50,7 +50,7 @@ impl Saved {
             let slots = &self.slots[group as usize];
             loader.add(group, [&slots[0], &slots[1]])?;
         }
-        loader.finish(Some(self.seal))
+        loader.finish(self.seal)
     }
 
     /// Which slot of a group has the newest bitmap: that of an odd number of writes is the first.
@@ -81,7 +81,7 @@ const GOLDEN: &str = concat!(
 #[test]
 fn any_damage_to_the_newest_bitmap_is_noticed() {
     let saved = Saved::new();
-    for at in 0..BLOCK_SIZE {
+    for at in 0..crate::block::BLOCK {
         for flip in [1, 0x80] {
             let mut hurt = saved.clone_slots();
             hurt.slots[1][Saved::NEWEST][at] ^= flip;
@@ -96,7 +96,7 @@ fn any_damage_to_the_newest_bitmap_is_noticed() {
 #[test]
 fn damage_to_the_older_bitmap_harms_nobody() {
     let saved = Saved::new();
-    for at in (0..BLOCK_SIZE).step_by(7) {
+    for at in (0..crate::block::BLOCK).step_by(7) {
         let mut hurt = saved.clone_slots();
         hurt.slots[0][1 - Saved::NEWEST][at] ^= 0x55;
         assert_eq!(hurt.load().expect("intact").report().free, saved.free);
@@ -119,26 +119,6 @@ fn bitmaps_of_another_place_group_or_volume_are_refused() {
     shifted.layout.start += 1;
     shifted.layout.end += 1;
     assert!(shifted.load().is_err());
-}
-
-#[test]
-fn lost_bitmaps_can_be_rebuilt_from_what_the_trees_say() {
-    let mut saved = Saved::new();
-    saved.slots[1] = vec![Box::new([0xa5; BLOCK_SIZE]), saved.slots[0][0].clone()];
-    let mut loader = Loader::new(saved.layout, saved.generation).expect("a layout");
-    let [one, other] = [0, 1].map(|group| &saved.slots[group]);
-    loader.add(0, [&one[0], &one[1]]).expect("intact");
-    let lost = loader.add(1, [&other[0], &other[1]]).expect_err("damaged");
-    assert!(matches!(lost, Error::Group { group: 1, .. }), "{lost}");
-    loader.rebuild(1);
-    let space = loader.finish(None).expect("no seal to break");
-    let start = saved.layout.group(1).start + SLOT_BLOCKS;
-    space.mark_used(Extent::new(start, 15)).expect("free");
-    assert_eq!(space.report().free, saved.free);
-    // And the next checkpoint writes it, whatever its slots held.
-    space.begin_checkpoint(9).expect("consistent");
-    let bitmaps = space.dirty_bitmaps(saved.generation + 1);
-    assert_eq!(bitmaps.blocks.len(), 1);
 }
 
 #[test]

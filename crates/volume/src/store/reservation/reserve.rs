@@ -194,7 +194,7 @@ impl Inner {
             Shortage::Records => {
                 let has_preallocations = self.space.preallocated() > 0;
                 if has_preallocations {
-                    self.space.give_up();
+                    self.space.sweep(u64::MAX);
                 }
                 let waits = self.page_reservations.blocks() > 0 || self.space.has_deferred();
                 if !has_preallocations && !waits && changed() == 0 {

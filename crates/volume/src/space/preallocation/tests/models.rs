@@ -167,17 +167,15 @@ fn a_bitmap_written_beside_the_use_of_preallocations_is_that_of_the_cut() {
                 space.committed(3).expect("consistent");
             },
         );
-        let mut loader = Loader::new(bitmaps.layout, 2).expect("a layout");
-        let blank = [0; BLOCK_SIZE];
+        let mut loader = Loader::new(tiny(2, 40), 2).expect("a layout");
+        let blank = [0; crate::block::BLOCK];
         for group in 0..loader.groups() {
             let slot = loader.slots(group)[0];
             let written = bitmaps.blocks.iter().find(|(block, _)| *block == slot);
             let bytes = written.map_or(&blank, |(_, bytes)| bytes);
             loader.add(group, [bytes, &blank]).expect("a bitmap");
         }
-        let again = loader
-            .finish(Some(bitmaps.seal))
-            .expect("what the seal says");
+        let again = loader.finish(bitmaps.seal).expect("what the seal says");
         assert_eq!(again.report().free, again.report().total - first.length);
         assert!(matches!(again.mark_used(first), Err(Error::Used { .. })));
     });
