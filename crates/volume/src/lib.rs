@@ -23,6 +23,6 @@ pub use error::{Error, Result};
 pub use repair::repair;
 pub use store::{
     Activity, DeviceUse, FileExtent, FormatOptions, Info, Needs, OpenOptions, Promptness,
-    VolumeStore, WorkCounts, format, needs, superblock as read_superblock,
+    VolumeStore, WorkCounts, format, needs, newest_superblock as read_superblock,
 };
 pub use superblock::Label;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_device::{BlockDevice, ReadRequest};
 
-use super::blocks::Blocks;
+use super::block_set::BlockSet;
 use super::finding::Finding;
 use super::sink::Sink;
 use crate::block::BLOCK;
@@ -20,7 +20,7 @@ type Pair = Box<[u8; 2 * BLOCK]>;
 pub(super) fn check(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
-    references: &Blocks,
+    references: &BlockSet,
     sink: &Sink,
 ) {
     let layout = superblock.layout();
@@ -93,7 +93,7 @@ fn compare(
     layout: &Layout,
     group: u64,
     words: Option<&[u64]>,
-    references: &Blocks,
+    references: &BlockSet,
     sink: &Sink,
 ) -> u64 {
     let extent = layout.group(group);

@@ -7,7 +7,7 @@ use super::finding::{Branch, Finding, Owner};
 use super::inodes::{BLOCKS, Census, INLINE, Known};
 use crate::block::BLOCK;
 use crate::space;
-use crate::store::hash::NameHasher;
+use crate::store::NameHasher;
 use crate::tree::{Contents, Data, DataKey, Extent, XattrValue};
 
 struct Content<'c> {

@@ -1,6 +1,6 @@
 //! What the parts of a check share.
 
-use super::blocks::Blocks;
+use super::block_set::BlockSet;
 use super::finding::{Branch, Finding, Owner};
 use super::meter::Meter;
 use super::sink::Sink;
@@ -13,7 +13,7 @@ use crate::tree::{self, Inspect, NodeCache, Pointer, Record, Tree};
 pub(super) struct Context<'c> {
     pub(super) superblock: &'c Superblock,
     pub(super) cache: &'c NodeCache<Nodes>,
-    pub(super) references: &'c Blocks,
+    pub(super) references: &'c BlockSet,
     pub(super) sink: &'c Sink,
     pub(super) meter: &'c Meter<'c>,
     pub(super) jobs: usize,

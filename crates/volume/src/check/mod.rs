@@ -8,7 +8,7 @@
 //! and their hashes differ, at most 4 Mi keys of either. The findings up to the limit.
 
 mod bitmaps;
-mod blocks;
+mod block_set;
 mod contents;
 mod context;
 mod cow_device;
@@ -23,7 +23,7 @@ mod sink;
 mod tests;
 mod walk;
 
-pub(crate) use blocks::Blocks;
+pub(crate) use block_set::BlockSet;
 pub(crate) use cow_device::CowDevice;
 pub(crate) use finding::shown;
 pub use finding::{Branch, Finding, Owner};
@@ -257,7 +257,7 @@ fn look(
         },
         CACHE,
     );
-    let references = Blocks::new(superblock.layout());
+    let references = BlockSet::new(superblock.layout());
     let records = superblock.roots.iter().map(|tree| tree[0]);
     let records = records.flatten().map(|root| root.records);
     let records = records.fold(0, u64::saturating_add);

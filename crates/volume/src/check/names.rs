@@ -13,7 +13,7 @@ use super::context::{Context, Records};
 use super::finding::{Branch, Finding};
 use super::inodes::{AT_PARENT, Census};
 use super::walk::walk;
-use crate::store::hash::NameHasher;
+use crate::store::NameHasher;
 use crate::tree::{Entries, Entry, EntryKey, HashKey, Hashes};
 
 /// Sets of directories.

@@ -10,10 +10,10 @@ use holdfast_types::{FileType, Ino};
 use super::census::Census;
 use super::repair_action::{Action, Actions};
 use crate::block::BLOCK;
-use crate::check::Blocks;
+use crate::check::BlockSet;
 use crate::space;
-use crate::store::hash::NameHasher;
-use crate::store::records::Held;
+use crate::store::Held;
+use crate::store::NameHasher;
 use crate::tree::{Data, DataKey, DataKind, Extent, XattrValue};
 
 /// The longest value of an extended attribute: Linux's limit.
@@ -29,10 +29,10 @@ pub(super) type Changes = BTreeMap<DataKey, Option<Held>>;
 pub(super) struct Survey<'s> {
     census: &'s mut Census,
     /// Blocks of nodes, and blocks of the records so far.
-    nodes: &'s Blocks,
-    used: Blocks,
+    nodes: &'s BlockSet,
+    used: BlockSet,
     /// The same with the blocks of removed records: the repair writes to none of them.
-    pub(super) taken: Blocks,
+    pub(super) taken: BlockSet,
     hasher: NameHasher,
     pub(super) changes: Changes,
     actions: &'s mut Actions,
@@ -76,7 +76,7 @@ impl<'s> Survey<'s> {
     pub(super) fn new(
         census: &'s mut Census,
         actions: &'s mut Actions,
-        nodes: &'s Blocks,
+        nodes: &'s BlockSet,
         seed: u64,
     ) -> Self {
         Self {

@@ -8,7 +8,7 @@ use holdfast_types::{FileType, Ino, Time};
 use super::census::Census;
 use super::repair_action::{Action, Actions};
 use crate::check::is_name;
-use crate::store::hash::NameHasher;
+use crate::store::NameHasher;
 use crate::tree::{Entry, EntryKey};
 
 /// The directory for inodes without a name.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 
 use crate::block::BLOCK;
-use crate::check::Blocks;
+use crate::check::BlockSet;
 use crate::error::Error;
 use crate::space::{Extent, GROUP_BLOCKS_MAX};
 use crate::tree::{self, NodeSpace, Pointer};
 
 /// The bitmap of a group: bitmap blocks are used, and bits behind the group are set.
-pub(super) fn bitmap(used: &Blocks, group: u64) -> Vec<u64> {
+pub(super) fn bitmap(used: &BlockSet, group: u64) -> Vec<u64> {
     let extent = used.layout().group(group);
     let mut words = vec![u64::MAX; (GROUP_BLOCKS_MAX / 64) as usize];
     for index in used.layout().reserved(group)..extent.length {
@@ -27,12 +27,12 @@ pub(super) fn bitmap(used: &Blocks, group: u64) -> Vec<u64> {
 /// Space for new nodes and copies.
 pub(super) struct Room {
     device: Arc<dyn BlockDevice>,
-    pub(super) used: Blocks,
+    pub(super) used: BlockSet,
     next: u64,
 }
 
 impl Room {
-    pub(super) fn new(device: Arc<dyn BlockDevice>, used: Blocks) -> Self {
+    pub(super) fn new(device: Arc<dyn BlockDevice>, used: BlockSet) -> Self {
         let next = used.layout().start;
         Self { device, used, next }
     }
@@ -104,7 +104,7 @@ mod tests {
             group_blocks: 20,
             bundle: 1,
         };
-        let used = Blocks::new(layout);
+        let used = BlockSet::new(layout);
         used.insert(Extent::new(14, 3));
         used.insert(Extent::new(28, 4));
         assert!(!used.has(28), "not across groups");

@@ -13,12 +13,12 @@ use super::paths::{Paths, mend_root};
 use super::repair_action::{Action, Actions};
 use super::room::Room;
 use super::write::{self, Writer};
-use crate::check::{Blocks, Branch, Finding, Report, walk};
+use crate::check::{BlockSet, Branch, Finding, Report, walk};
 use crate::error::{Error, Result};
 use crate::journal::{self, Journal, Record};
 use crate::nodes::Nodes;
 use crate::space::Extent;
-use crate::store::records::Held;
+use crate::store::Held;
 use crate::superblock::Superblock;
 use crate::tree;
 use crate::tree::{
@@ -62,7 +62,7 @@ struct Plan {
 }
 
 /// The plan, extents with blocks of other extents, and the blocks in use.
-type Surveyed = (Plan, Vec<(DataKey, crate::tree::Extent)>, Blocks);
+type Surveyed = (Plan, Vec<(DataKey, crate::tree::Extent)>, BlockSet);
 
 /// A round, based on one superblock.
 pub(super) struct Round<'r> {
@@ -111,7 +111,7 @@ impl<'r> Round<'r> {
 
     /// Runs the round. `found`: the result of the check before it.
     pub(super) fn run(self, depth: Depth, found: &Report, actions: &mut Actions) -> Result<()> {
-        let nodes = Blocks::new(self.superblock.layout());
+        let nodes = BlockSet::new(self.superblock.layout());
         write::nodes(&self.cache, &self.superblock, &nodes);
         let mut damaged = Damaged::default();
         let (mut plan, contested, taken) = match depth {
@@ -180,7 +180,7 @@ impl<'r> Round<'r> {
     /// # Errors
     /// Those of the device: records that cannot be read now may be replayed later, and their blocks
     /// are unknown.
-    fn mark_journalled(&self, taken: &Blocks) -> Result<()> {
+    fn mark_journalled(&self, taken: &BlockSet) -> Result<()> {
         if self.superblock.clean {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl<'r> Round<'r> {
     /// Reads all trees and plans the changes.
     fn survey(
         &self,
-        nodes: &Blocks,
+        nodes: &BlockSet,
         damaged: &mut Damaged,
         actions: &mut Actions,
     ) -> Result<Surveyed> {
@@ -313,7 +313,7 @@ impl<'r> Round<'r> {
         actions: &mut Actions,
     ) -> Result<()> {
         let tree = self.tree::<Contents>(Branch::Data);
-        let hasher = crate::store::hash::NameHasher::new(self.superblock.hash_seed);
+        let hasher = crate::store::NameHasher::new(self.superblock.hash_seed);
         for (ino, held) in misplaced {
             let Held::Xattr { name, .. } = &held else {
                 continue;

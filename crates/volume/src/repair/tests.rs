@@ -13,11 +13,11 @@ use super::names::{Changes, Name};
 use super::room::Room;
 use super::write::{self, Writer};
 use super::*;
-use crate::check::Blocks;
+use crate::check::BlockSet;
 use crate::nodes::Nodes;
 use crate::space::Extent;
-use crate::store::hash::NameHasher;
-use crate::store::records::{Held, Value};
+use crate::store::NameHasher;
+use crate::store::{Held, Value};
 use crate::tree::{self, Contents, DataKey, DataKind, Entries, EntryKey, Inode, Inodes, NodeCache};
 use crate::{FormatOptions, OpenOptions, VolumeStore, format};
 
@@ -192,7 +192,7 @@ fn all_trees(device: &Arc<dyn BlockDevice>) -> (Superblock, NodeCache<Nodes>) {
 /// Writes the changes, like a program with a bug.
 fn forge(device: &Arc<dyn BlockDevice>, forgery: &Forgery) {
     let (mut superblock, cache) = all_trees(device);
-    let used = Blocks::new(superblock.layout());
+    let used = BlockSet::new(superblock.layout());
     write::nodes(&cache, &superblock, &used);
     write::data(&cache, &superblock, &used);
     let generation = superblock.generation + 1;
@@ -218,7 +218,7 @@ fn forge(device: &Arc<dyn BlockDevice>, forgery: &Forgery) {
     superblock.inodes = inodes.map_or(0, |root| root.records);
     superblock.generation = generation;
     let layout = superblock.layout();
-    let used = Blocks::new(layout);
+    let used = BlockSet::new(layout);
     write::nodes(&cache, &superblock, &used);
     write::data(&cache, &superblock, &used);
     match forgery.block {
@@ -245,7 +245,7 @@ fn places(device: &Arc<dyn BlockDevice>) -> (u64, u64) {
     let data = tree::Tree::<Contents, _>::new(&cache, superblock.roots[3][0]);
     let key = DataKey::first(LARGE, DataKind::Extent);
     let large = data.get(&key, |value| write::blocks_of(&value).unwrap().start);
-    let used = Blocks::new(superblock.layout());
+    let used = BlockSet::new(superblock.layout());
     write::nodes(&cache, &superblock, &used);
     write::data(&cache, &superblock, &used);
     let mut blocks = superblock.groups_start + 2..superblock.blocks;

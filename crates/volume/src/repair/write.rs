@@ -9,12 +9,12 @@ use holdfast_types::Ino;
 use super::names::Name;
 use super::room::{Room, bitmap};
 use crate::block::BLOCK;
-use crate::check::{Blocks, visit, walk};
+use crate::check::{BlockSet, visit, walk};
 use crate::error::Result;
 use crate::nodes::Nodes;
 use crate::space::{Extent, Layout, Seal, recorded, slot_image};
-use crate::store::hash::NameHasher;
-use crate::store::records::Held;
+use crate::store::Held;
+use crate::store::NameHasher;
 use crate::superblock::{SLOTS, Superblock};
 use crate::tree;
 use crate::tree::{
@@ -152,7 +152,7 @@ impl<'w> Writer<'w> {
 }
 
 /// Marks the nodes of all trees of a superblock.
-pub(super) fn nodes(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &Blocks) {
+pub(super) fn nodes(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &BlockSet) {
     let newest = superblock.generation;
     let [inodes, entries, hashes, _] = superblock.roots.map(|tree| tree[0]);
     let mut mark = |node: Pointer| {
@@ -181,7 +181,7 @@ pub(super) fn blocks_of(data: &Data<'_>) -> Option<Extent> {
 }
 
 /// Marks the blocks of all files and attributes.
-pub(super) fn data(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &Blocks) {
+pub(super) fn data(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &BlockSet) {
     let data = Tree::new(cache, superblock.roots[3][0]);
     walk::<Contents>(&data, superblock.generation, |_, value: Data<'_>| {
         if let Some(extent) = blocks_of(&value) {
@@ -197,7 +197,7 @@ pub(super) fn publish(
     mut superblock: Superblock,
 ) -> Result<()> {
     let layout = superblock.layout();
-    let used = Blocks::new(layout);
+    let used = BlockSet::new(layout);
     nodes(cache, &superblock, &used);
     data(cache, &superblock, &used);
     superblock.seal = bitmaps(device, &layout, superblock.generation, &used)?;
@@ -214,7 +214,7 @@ pub(super) fn bitmaps(
     device: &Arc<dyn BlockDevice>,
     layout: &Layout,
     generation: u64,
-    used: &Blocks,
+    used: &BlockSet,
 ) -> Result<Seal> {
     let mut seal = Seal::default();
     for group in 0..layout.groups() {

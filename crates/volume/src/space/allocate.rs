@@ -1,6 +1,5 @@
 use super::search::Purpose;
-use super::space::Space;
-use super::{Error, Extent, Kind, Remedy, Reservation};
+use super::{Error, Extent, Kind, Remedy, Reservation, Space};
 use std::sync::Arc;
 
 /// A request for adjacent blocks.

@@ -1,8 +1,7 @@
 use super::group::Cut;
 use super::records::{Change, ChangeKind};
 use super::slot::{Block, Seal};
-use super::space::Space;
-use super::{Error, Extent, Kind};
+use super::{Error, Extent, Kind, Space};
 
 /// The writes of a checkpoint that precede its superblock.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 use super::group::State;
-use super::space::Space;
-use super::{Error, Layout};
+use super::{Error, Layout, Space};
 use crate::primitive::Ordering;
 
 impl Space {

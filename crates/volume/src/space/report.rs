@@ -1,4 +1,4 @@
-use super::space::Space;
+use super::Space;
 
 /// The use of a volume's blocks. The parts are summed one after the other, so they match only
 /// roughly during changes.

@@ -1,4 +1,4 @@
-use super::space::Space;
+use super::Space;
 use std::sync::Arc;
 
 /// Blocks reserved and not placed yet. Dropping it gives the rest back.

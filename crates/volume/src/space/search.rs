@@ -1,9 +1,8 @@
 //! Finding runs of free blocks.
 
-use super::Extent;
 use super::group::{Range, State};
-use super::space::Space;
 use super::table::{class, shortest};
+use super::{Extent, Space};
 use crate::primitive::Ordering;
 
 /// What the blocks are taken for.

@@ -1,6 +1,5 @@
-use super::Extent;
 use super::group::Range;
-use super::space::Space;
+use super::{Extent, Space};
 
 impl Space {
     /// Calls `discard` with runs of free blocks, group by group: those within `within` that are no

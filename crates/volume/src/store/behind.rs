@@ -1,25 +1,19 @@
 //! The write half of the core's store contract.
 
-use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use holdfast_core::store::{
     Behind, Change, Grant, Intent, Lsn, PageOf, SharedPages, Space as Freed,
 };
-use holdfast_types::{Errno, FileType, Ino, Result};
+use holdfast_types::{Errno, Ino, Result};
 
+use super::VolumeStore;
+use super::apply::{apply, is_of_content, without_last_attributes};
+use super::commit::make_durable;
 use super::high_water::NUMBERS_END;
-use super::{Inner, VolumeStore};
+use super::memtable::TreeCost;
+use super::reserve::{cover, reserve, reserve_at_once};
 use crate::error::Error;
-use crate::journal::Record;
-use crate::space::FileRequest;
-use crate::store::apply::evict::without_last_attributes;
-use crate::store::apply::prefetched::Prefetched;
-use crate::store::apply::transaction::{Applier, is_of_content};
-use crate::store::commit::extent_of;
-use crate::store::file::extent_map::Run;
-use crate::store::memtable::layers::Layers;
-use crate::store::memtable::{SUBVOLUME, TreeCost};
 use crate::tree;
 
 impl Behind for VolumeStore {
@@ -28,23 +22,28 @@ impl Behind for VolumeStore {
         if intent.pages > 0 {
             self.shrink()?;
         } else {
-            self.keep_up()?;
+            self.look_at_journal();
+            self.keep_budget()?;
         }
         if intent.allocated > 0 {
             // The batch itself allocates these.
             self.inner.space.ready().map_err(Error::from)?;
         }
-        Ok(self.inner.reserve(intent)?)
+        Ok(reserve(&self.inner, intent)?)
     }
 
     fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
         hop!();
-        let may = intent.allocated == 0 && self.keeps_up_at_once();
-        may.then(|| self.inner.reserve_at_once(intent)).flatten()
+        if intent.allocated > 0 {
+            return None;
+        }
+        self.look_at_journal();
+        let may = self.has_room_for_changes();
+        may.then(|| reserve_at_once(&self.inner, intent)).flatten()
     }
 
     fn give_back(&self, held: Grant) {
-        self.inner.give_back(held);
+        self.inner.pool.give_back(&held);
     }
 
     fn release(&self, _space: Freed) {
@@ -86,10 +85,10 @@ impl VolumeStore {
         let tree_cost = TreeCost::of(without_last_attributes(batch).1);
         self.admit_created(batch)?;
         let inner = &self.inner;
-        inner.cover(held, tree_cost)?;
+        cover(inner, held, tree_cost)?;
         let held = std::mem::take(held);
-        let applied = inner.apply(batch, kept, tree_cost, held.pages);
-        inner.used(held);
+        let applied = apply(inner, batch, kept, tree_cost, held.pages);
+        inner.pool.uncharge(held.records, held.journal);
         debug_assert!(
             // A device may report ENOSPC at any time.
             !matches!(
@@ -124,108 +123,8 @@ impl VolumeStore {
             return Err(Error::Damaged(format!("{ino} is no number of an inode")));
         }
         while !inner.high_water.judge(ino, inner.journal.durable()) {
-            inner.make_durable(None)?;
+            make_durable(inner, None)?;
         }
         Ok(())
-    }
-}
-
-impl Inner {
-    /// Applies one operation's changes, in memory and in the journal. `kept`: cached pages that
-    /// already hold what is written. `reserved`: blocks reserved for pages without extents.
-    pub(super) fn apply(
-        &self,
-        batch: &[Change<'_>],
-        kept: Option<&PageOf<'_>>,
-        tree_cost: TreeCost,
-        reserved: u64,
-    ) -> crate::error::Result<Lsn> {
-        hop!();
-        let unused = Cell::new(reserved);
-        let made = self.make("a change", |layers, prefetched| {
-            self.apply_in(layers, batch, kept, tree_cost, &unused, prefetched)
-        });
-        // The unused part of the reservation.
-        self.space.unreserve(unused.take());
-        made
-    }
-
-    /// As [`apply`](Self::apply), inside the barrier.
-    fn apply_in(
-        &self,
-        layers: &Layers,
-        batch: &[Change<'_>],
-        kept: Option<&PageOf<'_>>,
-        tree_cost: TreeCost,
-        unused: &Cell<u64>,
-        prefetched: &Prefetched<'_>,
-    ) -> crate::error::Result<Lsn> {
-        hop!();
-        let (last, batch) = without_last_attributes(batch);
-        let place = |ino: Ino, request: &FileRequest| {
-            let extent = if unused.get() > 0 {
-                self.page_reservations.place_from(unused, |reservation| {
-                    self.preallocations.place(ino, request, Some(reservation))
-                })?
-            } else {
-                // Overwritten dirty pages leave their reservations unused.
-                let more = self.space.reserve(request.length);
-                let mut more = more.unwrap_or_else(|_| self.page_reservations.draw(request.length));
-                let placed = self.preallocations.place(ino, request, Some(&mut more));
-                self.page_reservations.add(more.into_blocks());
-                placed?
-            };
-            #[cfg(test)]
-            self.recorder.placed(extent.length);
-            Ok(Run {
-                extent,
-                birth: self.next_generation(),
-                unwritten: true,
-            })
-        };
-        let mut applier = Applier {
-            snapshot_reader: self.snapshot_reader(layers),
-            kept,
-            prefetched: Some(prefetched),
-            place: &place,
-            cut: Vec::new(),
-            freed: Vec::new(),
-            inodes: 0,
-            not_a_file: last
-                .filter(|inode| inode.kind != FileType::Regular)
-                .map(|inode| inode.ino),
-        };
-        let records = applier.make(batch)?;
-        layers.active.count(tree_cost);
-        // Dirty pages without extents keep their reservation until a commit.
-        self.page_reservations.add(unused.take());
-        let lsn = match records.is_empty() {
-            true => self.journal.before_next_cut(),
-            false => self.journal.append(SUBVOLUME, &records)?,
-        };
-        for record in &records {
-            if let Record::Map(map) = record {
-                self.space.record(extent_of(map), lsn.0)?;
-            }
-        }
-        for (ino, block) in &applier.cut {
-            self.preallocations.cut(*ino, *block);
-        }
-        for run in &applier.freed {
-            self.space.free_data(run.extent, lsn.0)?;
-        }
-        for change in batch {
-            if let Change::Free { ino } = change {
-                self.preallocations.forget(*ino);
-            }
-            // Relaxed: a commit, which needs the exact value, has closed the barrier.
-            if let Change::Create { inode, .. } = change {
-                self.max_ino.fetch_max(inode.ino.0, Ordering::Relaxed);
-            }
-        }
-        if applier.inodes != 0 {
-            self.inodes.add(applier.inodes);
-        }
-        Ok(lsn)
     }
 }

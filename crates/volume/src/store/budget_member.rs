@@ -6,13 +6,13 @@
 use holdfast_core::budget::{Class, Member, Usage};
 use holdfast_core::shrinkers::{Count, Load, Request, Scan, Shrinker};
 
-use super::inner::Inner;
+use super::Inner;
 use super::memtable::Memtable;
 use crate::block::BLOCK;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Debug)]
-pub(in crate::store) struct Nodes;
+pub(super) struct Nodes;
 
 impl Shrinker for Nodes {
     type Owner = Inner;
@@ -27,9 +27,9 @@ impl Shrinker for Nodes {
     }
 
     fn load(&self, store: &Inner) -> Load {
-        let most = store.cache.most() as u64;
+        let most = store.reader.cache.most() as u64;
         Load {
-            held: store.cache.counts().bytes as u64,
+            held: store.reader.cache.counts().bytes as u64,
             wake: most,
             stop: most,
             wait: u64::MAX,
@@ -37,14 +37,14 @@ impl Shrinker for Nodes {
     }
 
     fn count(&self, store: &Inner) -> Count {
-        match store.cache.counts().nodes {
+        match store.reader.cache.counts().nodes {
             0 => Count::Empty,
             nodes => Count::Objects(nodes as u64),
         }
     }
 
     fn scan(&self, store: &Inner, request: Request) -> Scan {
-        match store.cache.shrink(request.objects) {
+        match store.reader.cache.shrink(request.objects) {
             // No shard of the cache is above its share.
             (_, left) if left == request.objects => Scan::Stop,
             (gone, _) => Scan::Freed(gone),
@@ -55,12 +55,12 @@ impl Shrinker for Nodes {
 impl Member for Inner {
     fn usage(&self) -> Usage {
         let (changes, pages) = {
-            let layers = self.freeze_barrier.pass();
+            let layers = self.reader.freeze_barrier.pass();
             let changes = layers.memtables().map(Memtable::memory);
             (changes.sum::<u64>(), layers.active.dirty())
         };
-        let pages = pages + self.blocks().in_flight.blocks();
-        let nodes = self.cache.counts();
+        let pages = pages + self.reader.blocks().in_flight.blocks();
+        let nodes = self.reader.cache.counts();
         Usage::NONE
             .with(Class::Nodes, (nodes.bytes - nodes.once) as u64)
             .with(Class::Dirty, changes + self.journal.memory())
@@ -70,6 +70,6 @@ impl Member for Inner {
     fn limit(&self, all: u64, _own: u64) {
         self.budget.limit.store(all, Relaxed);
         let nodes = usize::try_from(self.budget.nodes()).unwrap_or(usize::MAX);
-        self.cache.limit(nodes);
+        self.reader.cache.limit(nodes);
     }
 }

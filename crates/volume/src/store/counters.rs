@@ -18,7 +18,7 @@ pub struct WorkCounts {
 
 /// Counts one kind of work that is slow enough for shared counters.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Counter {
+pub(super) struct Counter {
     // Relaxed: statistics, which order nothing.
     count: AtomicU64,
     bytes: AtomicU64,
@@ -28,12 +28,12 @@ pub(in crate::store) struct Counter {
 
 impl Counter {
     /// Begins a run that ends when the guard is dropped.
-    pub(in crate::store) fn begin(&self) -> UnderWay<'_> {
+    pub(super) fn begin(&self) -> UnderWay<'_> {
         self.begin_requests(1, 0)
     }
 
     /// Begins requests for so many bytes, including failed ones.
-    pub(in crate::store) fn begin_requests(&self, count: usize, bytes: usize) -> UnderWay<'_> {
+    pub(super) fn begin_requests(&self, count: usize, bytes: usize) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Relaxed);
         self.bytes.fetch_add(bytes as u64, Relaxed);
         UnderWay {
@@ -44,7 +44,7 @@ impl Counter {
     }
 
     /// Counts one run.
-    pub(in crate::store) fn add(&self, time: Duration) {
+    pub(super) fn add(&self, time: Duration) {
         self.add_requests(1, time);
     }
 
@@ -55,7 +55,7 @@ impl Counter {
     }
 
     /// The counters. A run counts when it ends.
-    pub(in crate::store) fn so_far(&self) -> WorkCounts {
+    pub(super) fn so_far(&self) -> WorkCounts {
         WorkCounts {
             count: self.count.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
@@ -66,17 +66,17 @@ impl Counter {
 }
 
 #[derive(Debug, Default)]
-pub(in crate::store) struct Counters {
+pub(super) struct Counters {
     /// Flushed commits.
-    pub(in crate::store) commits: Counter,
-    pub(in crate::store) checkpoints: Counter,
+    pub(super) commits: Counter,
+    pub(super) checkpoints: Counter,
     /// Waits of writers for throttling, checkpoints or space.
-    pub(in crate::store) writer_waits: Counter,
+    pub(super) writer_waits: Counter,
 }
 
 /// A run in progress.
 #[derive(Debug)]
-pub(in crate::store) struct UnderWay<'t> {
+pub(super) struct UnderWay<'t> {
     counter: &'t Counter,
     count: u64,
     begun: Instant,

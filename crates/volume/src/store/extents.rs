@@ -3,10 +3,9 @@
 use holdfast_types::Ino;
 
 use super::VolumeStore;
+use super::file::{Content, Run};
 use crate::error::Result;
 use crate::space::Extent;
-use crate::store::file::content::Content;
-use crate::store::file::extent_map::Run;
 
 /// Consecutive blocks of a file at consecutive blocks of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +30,8 @@ impl VolumeStore {
             Ok(runs.map(FileExtent::of).collect())
         };
         self.inner
-            .read(|snapshot_reader| snapshot_reader.with_content(ino, extents))
+            .reader
+            .read(|snapshot_reader| snapshot_reader.with_part(ino, 0, extents, |_, _| true))
     }
 }
 

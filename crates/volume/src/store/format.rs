@@ -7,7 +7,7 @@ use holdfast_device::BlockDevice;
 use holdfast_types::Time;
 use uuid::Uuid;
 
-use super::open::fits;
+use super::probe::{BLOCKS_MIN, fits};
 use super::reservation::reserve_wanted;
 use crate::block::BLOCK;
 use crate::error::{Error, Result};
@@ -25,9 +25,6 @@ const JOURNAL_MIN: u64 = 128;
 const JOURNAL_MAX: u64 = 32_768;
 /// Blocks that the first transactions write, generously.
 const FIRST_BLOCKS: u64 = 64;
-/// Fewest blocks of a volume: 2 MiB.
-pub const BLOCKS_MIN: u64 = 512;
-
 /// How to format a volume.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FormatOptions {
@@ -210,7 +207,7 @@ fn wipe(device: &Arc<dyn BlockDevice>, blocks: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::superblock;
+    use crate::store::newest_superblock as superblock;
     use holdfast_device::{Content, MemoryDevice, content};
 
     fn device() -> Arc<dyn BlockDevice> {

@@ -6,8 +6,8 @@ use holdfast_device::BlockDevice;
 
 use super::VolumeStore;
 use super::counters::WorkCounts;
-use super::load::metered::{DeviceUse, Metered};
-use super::open::{OpenOptions, read_superblock};
+use super::load::{DeviceUse, Metered};
+use super::open::OpenOptions;
 use crate::check::CowDevice;
 use crate::error::Result;
 use crate::space::Report;
@@ -48,14 +48,6 @@ pub struct Activity {
     pub nodes: CacheCounts,
 }
 
-/// The valid superblock of a device. Its counts are those of the last checkpoint.
-///
-/// # Errors
-/// [`Error::Superblock`](crate::Error::Superblock) if there is none; those of the device.
-pub fn superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock> {
-    Ok(read_superblock(device)?.0)
-}
-
 impl VolumeStore {
     /// Opens a volume on a read-only device. Its journal is replayed in memory; changes stay in
     /// memory and are lost with the store.
@@ -83,8 +75,8 @@ impl VolumeStore {
             writer_waits: inner.counters.writer_waits.so_far(),
             journal_used: inner.journal.used(),
             journal_capacity: inner.journal.capacity(),
-            pages_waiting: inner.freeze_barrier.pass().active.dirty(),
-            nodes: inner.cache.counts(),
+            pages_waiting: inner.reader.freeze_barrier.pass().active.dirty(),
+            nodes: inner.reader.cache.counts(),
         }
     }
 
@@ -103,13 +95,13 @@ impl VolumeStore {
     /// Why the volume failed, if it has. To continue it must be opened again.
     #[must_use]
     pub fn failure_reason(&self) -> Option<&str> {
-        self.inner.error_callback.reason()
+        self.inner.stop.error_callback.reason()
     }
 
     /// Calls `notify` with the reason when the volume fails, at once if it has. The calling thread
     /// may hold the store's locks: `notify` must neither wait nor call the store.
     pub fn notify_failure(&self, notify: impl FnOnce(&str) + Send + 'static) {
-        self.inner.error_callback.set(Box::new(notify));
+        self.inner.stop.error_callback.set(Box::new(notify));
     }
 }
 

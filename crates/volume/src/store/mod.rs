@@ -28,38 +28,35 @@ mod inner;
 mod inspect;
 mod load;
 mod memtable;
+mod node_counts;
 mod open;
 mod orphans;
+mod probe;
 mod replay;
 mod reservation;
+mod reserve;
 mod resize;
 mod stop;
 mod survey;
+mod throttle;
+mod volume_store;
+mod worker;
 mod writeback;
 
-pub(crate) use checkpoint::records;
-pub use commit::timer::Promptness;
+pub(crate) use checkpoint::Held;
+#[cfg(test)]
+pub(crate) use checkpoint::Value;
+pub use commit::Promptness;
 pub use counters::WorkCounts;
 pub use extents::FileExtent;
-pub use file::content::INLINE_MAX;
-pub use format::{BLOCKS_MIN, FormatOptions, Needs, format, needs};
-pub use inspect::{Activity, Info, superblock};
-pub use load::metered::DeviceUse;
-pub(crate) use memtable::hash;
+pub use file::INLINE_MAX;
+pub use format::{FormatOptions, Needs, format, needs};
+pub use inspect::{Activity, Info};
+pub use load::DeviceUse;
+pub(crate) use memtable::NameHasher;
 pub use open::OpenOptions;
-pub(crate) use open::{may_change, newest_superblock};
+pub(crate) use probe::may_change;
+pub use probe::{BLOCKS_MIN, newest_superblock};
+pub use volume_store::VolumeStore;
 
-use std::sync::Arc;
-
-use commit::worker::Worker;
 use inner::Inner;
-
-/// An open volume.
-///
-/// It commits every few seconds, and checkpoints when the journal fills. A store that is dropped
-/// leaves the volume as after a crash; [`VolumeStore::close`] closes it cleanly.
-#[derive(Debug)]
-pub struct VolumeStore {
-    inner: Arc<Inner>,
-    worker: Worker,
-}

@@ -7,85 +7,89 @@ use std::sync::Arc;
 
 use holdfast_core::store::Change;
 
+use super::Inner;
+use super::apply::Applier;
+use super::checkpoint::merge_frozen;
+use super::commit::{Frozen, extent_of};
+use super::file::Run;
+use super::load::{SnapshotReader, Ticket};
+use super::memtable::{Memtable, TreeCost};
 use crate::error::{Error, Result};
 use crate::journal::{Map, Position, Record, Replay};
 use crate::space::{self, FileRequest, Space};
-use crate::store::Inner;
-use crate::store::apply::transaction::Applier;
-use crate::store::commit::{Frozen, extent_of};
-use crate::store::file::extent_map::Run;
-use crate::store::load::SnapshotReader;
-use crate::store::load::in_flight::Ticket;
-use crate::store::memtable::{Memtable, TreeCost};
 use crate::tree;
 
-impl Inner {
-    /// Applies the changes of a [surveyed](super::survey::Survey) journal again. No other change is
-    /// made meanwhile.
-    ///
-    /// Beyond `most` bytes of changes in memory they are checkpointed, as far as there is room for
-    /// nodes. A crash then finds a journal that begins after them.
-    ///
-    /// # Errors
-    /// Those of the device, and of what is damaged.
-    pub(super) fn replay(&self, mut journal: Replay, most: u64) -> Result<()> {
-        let mut due = Some(most);
-        while let Some(held) = self.replay_batch(&mut journal)? {
-            if due.is_none_or(|due| held <= due) {
-                continue;
-            }
-            due = if !is_placed(&self.freeze_barrier.snapshot().active) {
-                // The last batch of a commit maps all pages that its earlier batches dirtied.
-                Some(held + most / 4)
-            } else if self.checkpoint_replayed(journal.position())? {
-                Some(most)
-            } else {
-                None
-            };
+/// Applies the changes of a [surveyed](super::survey::Survey) journal again. No other change is
+/// made meanwhile.
+///
+/// Beyond `most` bytes of changes in memory they are checkpointed, as far as there is room for
+/// nodes. A crash then finds a journal that begins after them.
+///
+/// # Errors
+/// Those of the device, and of what is damaged.
+pub(super) fn replay(store: &Inner, mut journal: Replay, most: u64) -> Result<()> {
+    let mut due = Some(most);
+    while let Some(held) = replay_batch(store, &mut journal)? {
+        if due.is_none_or(|due| held <= due) {
+            continue;
         }
-        Ok(self.space.replayed()?)
-    }
-
-    /// Replays the next batch. Returns the bytes that the active memtable takes then.
-    fn replay_batch(&self, journal: &mut Replay) -> Result<Option<u64>> {
-        let Some(mut batch) = journal.next_batch()? else {
-            return Ok(None);
+        due = if !is_placed(&store.reader.freeze_barrier.snapshot().active) {
+            // The last batch of a commit maps all pages that its earlier batches dirtied.
+            Some(held + most / 4)
+        } else if checkpoint_replayed(store, journal.position())? {
+            Some(most)
+        } else {
+            None
         };
-        let records = batch.rest()?;
-        let layers = self.freeze_barrier.snapshot();
-        let inodes = replay(self.snapshot_reader(&layers), &self.space, &records)?;
-        self.inodes.add(inodes);
-        Ok(Some(layers.active.memory()))
     }
+    Ok(store.space.replayed()?)
+}
 
-    /// Checkpoints what was replayed up to `position`; `false`: there is no room.
-    fn checkpoint_replayed(&self, position: Position) -> Result<bool> {
-        let _counted = self.counters.checkpoints.begin();
-        self.space.begin_checkpoint(position.lsn.0)?;
-        let frozen = Frozen {
-            memtable: Arc::clone(&self.freeze_barrier.pass().active),
-            position,
-            inodes: self.inodes(),
-            last_ino: self.high_water.latest().0,
-            data: Ticket::default(),
-        };
-        match self.merge_frozen(&frozen) {
-            // Only the volume's own ENOSPC: if the host has no room, a write may be half done.
-            Err(
-                Error::Tree(tree::Error::NoSpace)
-                | Error::Space(space::Error::Full { .. } | space::Error::Later { .. }),
-            ) => {
-                self.space.give_up_checkpoint();
-                return Ok(false);
-            }
-            folded => folded?,
+/// Replays the next batch. Returns the bytes that the active memtable takes then.
+fn replay_batch(store: &Inner, journal: &mut Replay) -> Result<Option<u64>> {
+    let Some(mut batch) = journal.next_batch()? else {
+        return Ok(None);
+    };
+    let records = batch.rest()?;
+    let layers = store.reader.freeze_barrier.snapshot();
+    let inodes = replay_records(
+        store.reader.snapshot_reader(&layers),
+        &store.space,
+        &records,
+    )?;
+    store.inodes.add(inodes);
+    Ok(Some(layers.active.memory()))
+}
+
+/// Checkpoints what was replayed up to `position`; `false`: there is no room.
+fn checkpoint_replayed(store: &Inner, position: Position) -> Result<bool> {
+    let _counted = store.counters.checkpoints.begin();
+    store.space.begin_checkpoint(position.lsn.0)?;
+    let frozen = Frozen {
+        memtable: Arc::clone(&store.reader.freeze_barrier.pass().active),
+        position,
+        inodes: store.inodes(),
+        last_ino: store.high_water.latest().0,
+        data: Ticket::default(),
+    };
+    match merge_frozen(store, &frozen) {
+        // Only the volume's own ENOSPC: if the host has no room, a write may be half done.
+        Err(
+            Error::Tree(tree::Error::NoSpace)
+            | Error::Space(space::Error::Full { .. } | space::Error::Later { .. }),
+        ) => {
+            store.space.give_up_checkpoint();
+            return Ok(false);
         }
-        let next = Arc::new(Memtable::new());
-        self.freeze_barrier
-            .close()
-            .change(|layers| layers.active = Arc::clone(&next));
-        Ok(true)
+        folded => folded?,
     }
+    let next = Arc::new(Memtable::new());
+    store
+        .reader
+        .freeze_barrier
+        .close()
+        .change(|layers| layers.active = Arc::clone(&next));
+    Ok(true)
 }
 
 /// Has no file a dirty page?
@@ -99,7 +103,7 @@ fn is_placed(memtable: &Memtable) -> bool {
 }
 
 /// Applies the changes of one journalled batch; returns the change of the inode count.
-fn replay(
+fn replay_records(
     snapshot_reader: SnapshotReader<'_>,
     space: &Space,
     records: &[Record<'_>],

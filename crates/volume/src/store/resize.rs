@@ -5,11 +5,13 @@ use std::ops::Range;
 use holdfast_types::Time;
 use std::time::SystemTime;
 
+use super::checkpoint::write_superblock;
+use super::commit::let_go;
 use super::{Inner, VolumeStore};
 use crate::block::BLOCK;
 use crate::error::{Error, Result};
 use crate::space::{Extent, Layout, Seal};
-use crate::superblock::Superblock;
+use crate::superblock::{SLOTS, Superblock};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
@@ -23,7 +25,7 @@ impl VolumeStore {
     /// those of the device. Nothing has changed then, unless a superblock write failed: nothing is
     /// written after that.
     pub fn grow(&self, bytes: u64) -> Result<u64> {
-        self.inner.grow(bytes / BLOCK_LEN)?;
+        grow(&self.inner, bytes / BLOCK_LEN)?;
         Ok(self.inner.superblock.lock().blocks * BLOCK_LEN)
     }
 
@@ -33,61 +35,65 @@ impl VolumeStore {
     /// # Errors
     /// [`Error::NoDiscard`]; those of the device.
     pub fn trim(&self, within: Range<u64>, least: u64) -> Result<u64> {
-        self.inner.let_go()?;
+        let_go(&self.inner)?;
         let start = within.start.div_ceil(BLOCK_LEN);
         let end = within.end / BLOCK_LEN;
         let within = Extent::new(start, end.saturating_sub(start));
-        let discard = |extent: Extent| self.inner.blocks().discard(extent.start, extent.length);
+        let discard = |extent: Extent| {
+            self.inner
+                .reader
+                .blocks()
+                .discard(extent.start, extent.length)
+        };
         let least = least.div_ceil(BLOCK_LEN);
         let blocks = self.inner.space.trim(within, least, discard)?;
         Ok(blocks * BLOCK_LEN)
     }
 }
 
-impl Inner {
-    /// Excludes checkpoints: one that wrote its superblock meanwhile would restore the old size.
-    fn grow(&self, blocks: u64) -> Result<()> {
-        let _one = self.checkpointing.lock();
-        self.running()?;
-        let old = self.superblock.lock().clone();
-        let (before, after) = (
-            old.layout(),
-            Layout {
-                end: blocks,
-                ..old.layout()
-            },
-        );
-        if blocks < old.blocks {
-            return Err(Error::Geometry(format!(
-                "it has {} bytes and cannot shrink to {}",
-                old.blocks * BLOCK_LEN,
-                blocks.saturating_mul(BLOCK_LEN)
-            )));
-        }
-        after.check()?;
-        if blocks == old.blocks {
-            return Ok(());
-        }
-        // In this order: the device, the superblock, the allocator. A journal that refers to blocks
-        // beyond the superblock's size could not be replayed.
-        self.blocks().make_room(blocks)?;
-        let superblock = Superblock {
-            blocks,
-            written: Time::from(SystemTime::now()),
-            seal: Seal {
-                free: old.seal.free + (after.capacity() - before.capacity()),
-                ..old.seal
-            },
-            ..old
-        };
-        self.write_superblock(&superblock)
-            .map_err(|error| self.stop(error))?;
-        self.succeed(superblock);
-        self.space
-            .grow(blocks)
-            .map_err(|error| self.stop(error.into()))?;
-        self.set_reserve();
-        self.reset_low_watermark();
-        Ok(())
+/// Excludes checkpoints: one that wrote its superblock meanwhile would restore the old size.
+fn grow(store: &Inner, blocks: u64) -> Result<()> {
+    let _one = store.checkpointing.lock();
+    store.stop.running()?;
+    let old = store.superblock.lock().clone();
+    let (before, after) = (
+        old.layout(),
+        Layout {
+            end: blocks,
+            ..old.layout()
+        },
+    );
+    if blocks < old.blocks {
+        return Err(Error::Geometry(format!(
+            "it has {} bytes and cannot shrink to {}",
+            old.blocks * BLOCK_LEN,
+            blocks.saturating_mul(BLOCK_LEN)
+        )));
     }
+    after.check()?;
+    if blocks == old.blocks {
+        return Ok(());
+    }
+    // In this order: the device, the superblock, the allocator. A journal that refers to blocks
+    // beyond the superblock's size could not be replayed.
+    store.reader.blocks().make_room(blocks)?;
+    let superblock = Superblock {
+        blocks,
+        written: Time::from(SystemTime::now()),
+        seal: Seal {
+            free: old.seal.free + (after.capacity() - before.capacity()),
+            ..old.seal
+        },
+        ..old
+    };
+    write_superblock(store.reader.blocks(), &superblock, &SLOTS)
+        .map_err(|error| store.stop.fail(error))?;
+    store.succeed(superblock);
+    store
+        .space
+        .grow(blocks)
+        .map_err(|error| store.stop.fail(error.into()))?;
+    store.pool.set_reserve(store.reader.blocks());
+    store.pool.reset_low_watermark();
+    Ok(())
 }

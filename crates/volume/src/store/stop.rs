@@ -5,11 +5,27 @@
 //! `stopped` after it has closed the barrier.
 
 use std::mem;
+use std::sync::{Arc, OnceLock};
 
-use super::Inner;
+use holdfast_core::store::Failure;
+
+use super::commit::Progress;
+use super::error_callback::ErrorCallback;
 use crate::error::{Error, Result};
 
-impl Inner {
+/// Whether the store has stopped, and what reports that.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    /// Why nothing is written any more.
+    stopped: OnceLock<String>,
+    /// The failure that callers see, if that was a failure.
+    pub(super) failure: Arc<Failure>,
+    pub(super) error_callback: ErrorCallback,
+    /// What waiters wait for.
+    pub(super) progress: Progress,
+}
+
+impl Stop {
     pub(super) fn running(&self) -> Result<()> {
         match self.stopped.get() {
             Some(reason) => Err(Error::Stopped(reason.clone())),
@@ -23,13 +39,7 @@ impl Inner {
     }
 
     /// Stops writing; returns the error.
-    pub(super) fn stop(&self, error: Error) -> Error {
-        self.fail(&error);
-        error
-    }
-
-    /// As [`stop`](Self::stop).
-    pub(super) fn fail(&self, error: &Error) {
+    pub(super) fn fail(&self, error: Error) -> Error {
         // [`Error::Stopped`] is not a reason.
         if self.stopped.get().is_none() {
             let reason = self.stopped.get_or_init(|| error.to_string());
@@ -38,6 +48,7 @@ impl Inner {
         }
         // Wake waiters: there will be no progress.
         self.progress.step();
+        error
     }
 
     /// Runs `work`, which must complete: if it fails or panics, the store is stopped before the
@@ -48,22 +59,22 @@ impl Inner {
         what: &'static str,
         work: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        let unfinished = Unfinished { store: self, what };
+        let unfinished = Unfinished { stop: self, what };
         let done = work();
         mem::forget(unfinished);
-        done.map_err(|error| self.stop(error))
+        done.map_err(|error| self.fail(error))
     }
 }
 
 /// Unwind guard of work that must complete.
 struct Unfinished<'s> {
-    store: &'s Inner,
+    stop: &'s Stop,
     what: &'static str,
 }
 
 impl Drop for Unfinished<'_> {
     #[cold]
     fn drop(&mut self) {
-        self.store.fail(&Error::Panicked(self.what));
+        self.stop.fail(Error::Panicked(self.what));
     }
 }

@@ -5,12 +5,12 @@
 use holdfast_core::store::Change;
 use holdfast_types::Ino;
 
+use super::commit::extent_of;
+use super::file::zeros;
+use super::load::Blocks;
 use crate::error::{Error, Result};
 use crate::journal::{Record, Replay};
 use crate::space::{Layout, Space};
-use crate::store::commit::extent_of;
-use crate::store::file::page::zeros;
-use crate::store::load::device::Blocks;
 
 #[derive(Debug, Default)]
 pub(super) struct Survey {

@@ -23,15 +23,6 @@ use super::pointer::{LEVEL_MAX, Pointer, Root};
 use super::record::Record;
 use super::run::{Below, Run};
 
-/// A change of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change<V> {
-    /// Sets the value, whether the key exists or not.
-    Put(V),
-    /// Deletes the key, if it exists.
-    Delete,
-}
-
 /// The result of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {

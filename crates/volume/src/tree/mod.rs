@@ -47,7 +47,7 @@ pub use error::{Defect, Error, Result};
 pub use hashes::{HashContext, HashKey, Hashes};
 pub use inodes::{Inode, InodeContext, Inodes};
 pub use lookup::Tree;
-pub use merge::{Change, Merge, Merged};
+pub use merge::{Merge, Merged};
 pub use node::{Birth, Node};
 pub use node_size::NodeSize;
 pub use output::NodeSpace;

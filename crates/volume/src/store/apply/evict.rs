@@ -7,11 +7,10 @@ use holdfast_core::store::{Change, InodeRecord};
 use holdfast_types::Ino;
 
 use super::prefetched::Prefetched;
-use super::transaction::Applier;
 use crate::error::Result;
-use crate::store::file::extent_map::{Mapping, Run};
+use crate::store::file::Run;
 use crate::store::load::SnapshotReader;
-use crate::store::memtable::Object;
+use crate::store::memtable::{Memtable, Object};
 
 /// Splits the last attributes of an inode from a batch that frees it: the core begins such a batch
 /// with them, and they are never read.
@@ -26,83 +25,61 @@ pub(in crate::store) fn without_last_attributes<'b, 'c>(
     }
 }
 
-impl Applier<'_, '_> {
-    /// Frees an inode with all that belongs to it.
-    pub(super) fn free(&mut self, ino: Ino) -> Result<()> {
-        let reader = self.snapshot_reader;
-        let freed = match (reader.places_above(ino), self.prefetched) {
-            (Some(places), _) => places?,
-            _ if self.not_a_file == Some(ino) => Vec::new(),
-            (None, Some(prefetched)) => prefetched.take_places(ino)?,
-            (None, None) => reader.places_below(ino)?,
-        };
-        let mut shard = reader.layers.active.shard(ino);
-        let mut object = shard.changed(ino);
-        if object.fresh {
-            drop(object);
-            shard.forget(ino);
-        } else {
-            object.end();
-        }
-        self.freed.extend(freed);
-        self.inodes -= 1;
-        Ok(())
+/// Frees an inode with all that belongs to it. Returns its extents. `may_have`: may the layers
+/// below have extents of it?
+pub(super) fn free(
+    reader: SnapshotReader<'_>,
+    prefetched: Option<&Prefetched<'_>>,
+    ino: Ino,
+    may_have: bool,
+) -> Result<Vec<Run>> {
+    let freed = match (places_above(reader, ino), prefetched) {
+        (Some(places), _) => places?,
+        _ if !may_have => Vec::new(),
+        (None, Some(prefetched)) => prefetched.take_places(ino)?,
+        (None, None) => reader.places_below(ino)?,
+    };
+    let mut shard = reader.layers.active.shard(ino);
+    let mut object = shard.changed(ino);
+    if object.fresh {
+        drop(object);
+        shard.forget(ino);
+    } else {
+        object.end();
     }
-
-    /// Requests the prefetch of the extents of all inodes that the batch frees.
-    pub(super) fn prepare_frees(
-        &self,
-        batch: &[Change<'_>],
-        prefetched: &Prefetched<'_>,
-    ) -> Result<()> {
-        let known = |object: &Object| object.fresh || object.content().is_some();
-        let active = &self.snapshot_reader.layers.active;
-        for change in batch {
-            if let Change::Free { ino } = *change
-                && self.not_a_file != Some(ino)
-                && active.with(ino, known) != Some(true)
-            {
-                prefetched.expect_places(ino)?;
-            }
-        }
-        Ok(())
-    }
+    Ok(freed)
 }
 
-impl SnapshotReader<'_> {
-    /// Takes a file's extents, if the active memtable knows them. Its dirty pages are dropped.
-    fn places_above(&self, ino: Ino) -> Option<Result<Vec<Run>>> {
-        let active = &self.layers.active;
-        let mut shard = active.shard(ino);
-        let mut object = shard.get_mut(ino)?;
-        if let Some(content) = object.content_mut() {
-            let before = content.dirty();
-            let freed = content.resize(0, None);
-            active.count_dirty(ino, before, content.dirty());
-            return Some(freed);
-        }
-        // A new file has none before its first write.
-        object.fresh.then(|| Ok(Vec::new()))
-    }
-
-    /// The same from the layers below.
-    pub(super) fn places_below(&self, ino: Ino) -> Result<Vec<Run>> {
-        if !self.is_file(ino)? {
-            return Ok(Vec::new());
-        }
-        let frozen = self.layers.frozen.as_ref().and_then(|frozen| {
-            frozen.with(ino, |object| match object.content() {
-                Some(content) => Some(content.mapping().map_or_else(Vec::new, runs)),
-                None => object.fresh.then(Vec::new),
-            })
-        });
-        match frozen.flatten() {
-            Some(places) => Ok(places),
-            None => self.places_in_trees(ino),
+/// Requests the prefetch of the extents of all inodes that the batch frees.
+pub(super) fn prepare_frees(
+    active: &Memtable,
+    batch: &[Change<'_>],
+    not_a_file: Option<Ino>,
+    prefetched: &Prefetched<'_>,
+) -> Result<()> {
+    let known = |object: &Object| object.fresh || object.content().is_some();
+    for change in batch {
+        if let Change::Free { ino } = *change
+            && not_a_file != Some(ino)
+            && active.with(ino, known) != Some(true)
+        {
+            prefetched.expect_places(ino)?;
         }
     }
+    Ok(())
 }
 
-fn runs(mapping: &Mapping) -> Vec<Run> {
-    mapping.iter().map(|(_, run)| run).collect()
+/// Takes a file's extents, if the active memtable knows them. Its dirty pages are dropped.
+fn places_above(reader: SnapshotReader<'_>, ino: Ino) -> Option<Result<Vec<Run>>> {
+    let active = &reader.layers.active;
+    let mut shard = active.shard(ino);
+    let mut object = shard.get_mut(ino)?;
+    if let Some(content) = object.content_mut() {
+        let before = content.dirty();
+        let freed = content.resize(0, None);
+        active.count_dirty(ino, before, content.dirty());
+        return Some(freed);
+    }
+    // A new file has none before its first write.
+    object.fresh.then(|| Ok(Vec::new()))
 }

@@ -6,6 +6,12 @@
 //! the device is prefetched before it passes the barrier, and its space was
 //! [reserved](super::reservation).
 
-pub(in crate::store) mod evict;
-pub(in crate::store) mod prefetched;
-pub(in crate::store) mod transaction;
+#[expect(clippy::module_inception, reason = "the application itself")]
+mod apply;
+mod evict;
+mod prefetched;
+mod transaction;
+
+pub(super) use apply::apply;
+pub(super) use evict::without_last_attributes;
+pub(super) use transaction::{Applier, is_of_content};

@@ -17,11 +17,10 @@ use holdfast_types::Ino;
 
 use crate::block::BLOCK;
 use crate::error::{Error, Result};
-use crate::store::Inner;
-use crate::store::file::content::{Content, Source};
-use crate::store::file::extent_map::Run;
-use crate::store::file::page::{Page, zeros};
-use crate::store::memtable::layers::Layers;
+use crate::store::file::{Content, Page, Run, Source, zeros};
+use crate::store::load::StoreReader;
+use crate::store::memtable::Layers;
+use crate::store::stop::Stop;
 
 /// A missing piece of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +43,7 @@ struct Below {
 /// What was read for a batch.
 #[derive(Debug)]
 pub(in crate::store) struct Prefetched<'s> {
-    store: &'s Inner,
+    reader: &'s StoreReader,
     pages: Vec<(Below, Page)>,
     contents: RefCell<Vec<(Ino, Content)>>,
     places: RefCell<Vec<(Ino, Vec<Run>)>>,
@@ -54,17 +53,6 @@ pub(in crate::store) struct Prefetched<'s> {
 }
 
 impl<'s> Prefetched<'s> {
-    fn new(store: &'s Inner) -> Self {
-        Self {
-            store,
-            pages: Vec::new(),
-            contents: RefCell::default(),
-            places: RefCell::default(),
-            missing: Cell::new(None),
-            begun: Cell::new(false),
-        }
-    }
-
     /// Marks the first change.
     pub(in crate::store) fn begin(&self) {
         self.begun.set(true);
@@ -74,7 +62,7 @@ impl<'s> Prefetched<'s> {
     ///
     /// # Errors
     /// If it is missing.
-    pub(in crate::store) fn take_content(&self, ino: Ino) -> Result<Content> {
+    pub(super) fn take_content(&self, ino: Ino) -> Result<Content> {
         let content = take(&mut self.contents.borrow_mut(), ino);
         content.ok_or_else(|| self.report_missing(Missing::Content(ino)))
     }
@@ -83,7 +71,7 @@ impl<'s> Prefetched<'s> {
     ///
     /// # Errors
     /// If they are missing.
-    pub(in crate::store) fn expect_places(&self, ino: Ino) -> Result<()> {
+    pub(super) fn expect_places(&self, ino: Ino) -> Result<()> {
         match self.places.borrow().iter().any(|(of, _)| *of == ino) {
             true => Ok(()),
             false => Err(self.report_missing(Missing::Places(ino))),
@@ -94,7 +82,7 @@ impl<'s> Prefetched<'s> {
     ///
     /// # Errors
     /// If they are missing.
-    pub(in crate::store) fn take_places(&self, ino: Ino) -> Result<Vec<Run>> {
+    pub(super) fn take_places(&self, ino: Ino) -> Result<Vec<Run>> {
         let places = take(&mut self.places.borrow_mut(), ino);
         places.ok_or_else(|| self.report_missing(Missing::Places(ino)))
     }
@@ -102,14 +90,6 @@ impl<'s> Prefetched<'s> {
     fn report_missing(&self, missing: Missing) -> Error {
         self.missing.set(Some(missing));
         Error::Damaged(format!("a batch was made without {missing:?}"))
-    }
-
-    /// The result of an attempt: `None` if something is missing.
-    fn outcome<R>(&self, made: Result<R>) -> Result<Option<R>> {
-        match made {
-            Err(_) if self.missing.get().is_some() => Ok(None),
-            made => made.map(Some),
-        }
     }
 
     /// Reads what is missing. Called outside the barrier.
@@ -120,20 +100,20 @@ impl<'s> Prefetched<'s> {
         let Some(missing) = self.missing.take() else {
             return Ok(());
         };
-        let store = self.store;
+        let reader = self.reader;
         match missing {
             Missing::Page(below) => {
                 let mut page = zeros();
-                store.blocks().read(below.block, &mut page)?;
+                reader.blocks().read(below.block, &mut page)?;
                 self.pages.retain(|(old, _)| old.block != below.block);
                 self.pages.push((below, page));
             }
             Missing::Content(ino) => {
-                let content = store.read(|snapshot_reader| snapshot_reader.content_below(ino))?;
+                let content = reader.read(|snapshot_reader| snapshot_reader.content_below(ino))?;
                 self.contents.get_mut().push((ino, content));
             }
             Missing::Places(ino) => {
-                let places = store.read(|snapshot_reader| snapshot_reader.places_below(ino))?;
+                let places = reader.read(|snapshot_reader| snapshot_reader.places_below(ino))?;
                 self.places.get_mut().push((ino, places));
             }
         }
@@ -141,28 +121,37 @@ impl<'s> Prefetched<'s> {
     }
 }
 
-impl Inner {
-    /// Applies a batch inside the barrier, and again while something is missing. A failure stops
-    /// the store.
-    pub(in crate::store) fn make<R>(
-        &self,
-        what: &'static str,
-        mut attempt: impl FnMut(&Layers, &Prefetched<'_>) -> Result<R>,
-    ) -> Result<R> {
-        hop!();
-        let mut prefetched = Prefetched::new(self);
-        loop {
-            let made = {
-                let layers = self.freeze_barrier.pass();
-                self.running()?;
-                self.whole(what, || prefetched.outcome(attempt(&layers, &prefetched)))?
-            };
-            if let Some(made) = made {
-                return Ok(made);
-            }
-            // The core's memory already shows this change, so a failed read must stop the store.
-            prefetched.fetch().map_err(|error| self.stop(error))?;
+/// Applies a batch inside the barrier, and again while something is missing. A failure stops
+/// the store.
+pub(super) fn make<R>(
+    reader: &StoreReader,
+    stop: &Stop,
+    mut attempt: impl FnMut(&Layers, &Prefetched<'_>) -> Result<R>,
+) -> Result<R> {
+    hop!();
+    let mut prefetched = Prefetched {
+        reader,
+        pages: Vec::new(),
+        contents: RefCell::default(),
+        places: RefCell::default(),
+        missing: Cell::new(None),
+        begun: Cell::new(false),
+    };
+    loop {
+        let made = {
+            let layers = reader.freeze_barrier.pass();
+            stop.running()?;
+            // `None`: something is missing.
+            stop.whole("a change", || match attempt(&layers, &prefetched) {
+                Err(_) if prefetched.missing.get().is_some() => Ok(None),
+                made => made.map(Some),
+            })?
+        };
+        if let Some(made) = made {
+            return Ok(made);
         }
+        // The core's memory already shows this change, so a failed read must stop the store.
+        prefetched.fetch().map_err(|error| stop.fail(error))?;
     }
 }
 
@@ -178,7 +167,7 @@ impl Source for Prefetched<'_> {
             return Ok(());
         }
         if self.begun.get() {
-            return self.store.blocks().read(block, page);
+            return self.reader.blocks().read(block, page);
         }
         Err(self.report_missing(Missing::Page(below)))
     }

@@ -7,16 +7,15 @@
 use holdfast_core::store::{Change, InodeRecord, PageOf};
 use holdfast_types::Ino;
 
+use super::evict::{free, prepare_frees};
 use super::prefetched::Prefetched;
 use crate::block::BLOCK;
 use crate::error::{Error, Result};
 use crate::journal::{Map, Record};
 use crate::space::{Extent, FileRequest};
-use crate::store::file::content::{Content, Source, edges_of};
-use crate::store::file::extent_map::Run;
+use crate::store::file::{Content, Run, Source, edges_of};
 use crate::store::load::SnapshotReader;
-use crate::store::memtable::names::Name;
-use crate::store::memtable::{Object, Shard};
+use crate::store::memtable::{Name, Object, Shard};
 
 fn went(ino: Ino) -> Error {
     Error::Damaged(format!("file {ino} went"))
@@ -88,7 +87,9 @@ impl<'m> Applier<'m, '_> {
         let Some(prefetched) = self.prefetched else {
             return Ok(());
         };
-        self.prepare_frees(batch, prefetched)?;
+        let active = &self.snapshot_reader.layers.active;
+        let has_content = |object: &Object| object.content().is_some();
+        prepare_frees(active, batch, self.not_a_file, prefetched)?;
         // Attributes come first in a batch, and their file's content is loaded by its other
         // changes.
         for change in batch.iter().rev() {
@@ -107,7 +108,9 @@ impl<'m> Applier<'m, '_> {
                 | Change::Collapse { ino, .. }
                 | Change::Insert { ino, .. } => (ino, [0, 0], 0),
                 // Attributes alone need no content.
-                Change::Attributes { ref inode } if self.has_content(inode.ino) => {
+                Change::Attributes { ref inode }
+                    if active.with(inode.ino, has_content) == Some(true) =>
+                {
                     (inode.ino, [0, 0], inode.size)
                 }
                 _ => continue,
@@ -119,11 +122,6 @@ impl<'m> Applier<'m, '_> {
         }
         prefetched.begin();
         Ok(())
-    }
-
-    fn has_content(&self, ino: Ino) -> bool {
-        let active = &self.snapshot_reader.layers.active;
-        active.with(ino, |object| object.content().is_some()) == Some(true)
     }
 
     fn change_content<'c>(
@@ -239,7 +237,12 @@ impl<'m> Applier<'m, '_> {
                 let xattrs = &mut object.rest_mut().xattrs;
                 xattrs.insert(name.into(), value.map(Box::from));
             }),
-            Change::Free { ino } => self.free(ino)?,
+            Change::Free { ino } => {
+                let may_have = self.not_a_file != Some(ino);
+                let freed = free(self.snapshot_reader, self.prefetched, ino, may_have)?;
+                self.freed.extend(freed);
+                self.inodes -= 1;
+            }
             // Content was changed before.
             _ => return Ok(()),
         }

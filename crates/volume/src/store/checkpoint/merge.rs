@@ -6,14 +6,8 @@ use holdfast_types::{FileType, Ino};
 use super::nodes::NewNodes;
 use super::records::data_changes;
 use crate::error::{Error, Result};
-use crate::store::load::SnapshotReader;
-use crate::store::load::device::Blocks;
-use crate::store::load::records::DataRecords;
-use crate::store::memtable::SUBVOLUME;
-use crate::store::memtable::hash::NameHasher;
-use crate::store::memtable::layers::Roots;
-use crate::store::memtable::names::Names;
-use crate::store::memtable::{Memtable, Object};
+use crate::store::load::{Blocks, DataRecords, SnapshotReader};
+use crate::store::memtable::{Memtable, NameHasher, Names, Object, Roots, SUBVOLUME};
 use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, NodeSize, Root};
 
 pub(in crate::store) struct TreeMerge<'f> {

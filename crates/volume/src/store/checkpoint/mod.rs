@@ -8,4 +8,9 @@
 mod checkpoint;
 mod merge;
 mod nodes;
-pub(crate) mod records;
+mod records;
+
+pub(super) use checkpoint::{checkpoint, merge_frozen, write_superblock};
+pub(crate) use records::Held;
+#[cfg(test)]
+pub(crate) use records::Value;

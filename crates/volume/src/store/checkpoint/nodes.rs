@@ -56,14 +56,14 @@ impl<'s> NewNodes<'s> {
             self.store.space.free_node(extent, self.generation)?;
         }
         // Relaxed: checkpoints are serialized.
-        let nodes = &self.store.nodes;
+        let nodes = &self.store.pool.nodes;
         let count = nodes.load(Ordering::Relaxed);
         nodes.store(count.saturating_add_signed(work.nodes), Ordering::Relaxed);
         Ok(())
     }
 
     /// Frees everything that was allocated: nothing refers to it.
-    pub(in crate::store) fn abandon(self) {
+    pub(super) fn abandon(self) {
         for (start, length) in self.work.into_inner().taken {
             // What cannot be freed is free again after the next open.
             let _ = self.store.space.give_back(Extent::new(start, length));
@@ -112,7 +112,7 @@ impl<'s> NewNodes<'s> {
         let mut first = 0;
         for (block, bytes) in work.pending.drain(..) {
             if first + (row.len() / BLOCK) as u64 != block && !row.is_empty() {
-                self.store.blocks().write(first, &row)?;
+                self.store.reader.blocks().write(first, &row)?;
                 row.clear();
             }
             if row.is_empty() {
@@ -121,7 +121,7 @@ impl<'s> NewNodes<'s> {
             row.extend_from_slice(&bytes);
         }
         if !row.is_empty() {
-            self.store.blocks().write(first, &row)?;
+            self.store.reader.blocks().write(first, &row)?;
         }
         Ok(())
     }

@@ -8,9 +8,8 @@ use super::nodes::NewNodes;
 use crate::block::BLOCK;
 use crate::error::Result;
 use crate::space::Extent;
-use crate::store::load::records::DataRecords;
-use crate::store::memtable::hash::NameHasher;
-use crate::store::memtable::{Object, Rest};
+use crate::store::load::DataRecords;
+use crate::store::memtable::{NameHasher, Object, Rest};
 use crate::tree::{self, Contents, Data, DataKey, DataKind, Record as _, XattrValue};
 
 /// An owned value of the data tree.
@@ -66,7 +65,7 @@ impl Held {
 type Changed = (DataKey, Option<Held>);
 
 /// The changes of an inode's records in the data tree, ascending.
-pub(in crate::store) fn data_changes(
+pub(super) fn data_changes(
     records: &mut DataRecords<'_>,
     ino: Ino,
     object: &Object,

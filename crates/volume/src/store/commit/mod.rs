@@ -2,12 +2,14 @@
 //!
 //! A commit is run by a caller (`fsync`, `sync`), by the timer, or because the journal fills up.
 //!
-//! Owns the volume's threads, their timers, and the progress that waiters see.
+//! Owns the timers, and the progress that waiters see.
 
 #[expect(clippy::module_inception, reason = "the commit itself")]
 mod commit;
-pub(in crate::store) mod progress;
-pub(in crate::store) mod timer;
-pub(in crate::store) mod worker;
+mod progress;
+mod timer;
 
-pub(in crate::store) use commit::{Frozen, extent_of};
+pub(super) use commit::{Frozen, extent_of, freeze, let_go, make_durable, rests, write_behind};
+pub(super) use progress::{HELP_MAX, Progress};
+pub use timer::Promptness;
+pub(super) use timer::{commits_every, writes_every};

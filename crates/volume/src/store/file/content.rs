@@ -20,37 +20,14 @@ use holdfast_core::store::{PageOf, ShownPage};
 use super::dirty_pages::Dirty;
 use super::extent_map::{Mapping, Run};
 use super::page::{Changed, Page, is_part, zeros};
+use super::source::Source;
 use crate::block::BLOCK;
 use crate::error::Result;
-
-pub(in crate::store) use read::MissingRange;
 
 /// Files up to this length are kept inside the trees.
 pub const INLINE_MAX: usize = 2048;
 
 const BLOCK_LEN: u64 = BLOCK as u64;
-
-/// A reader of blocks.
-pub(in crate::store) trait Source {
-    /// Reads one block.
-    fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()>;
-
-    /// Reads the block below a page that is about to be changed. `parts`: dirty parts lie over it;
-    /// the result may contain them or not.
-    fn read_below(&self, block: u64, parts: bool, page: &mut [u8; BLOCK]) -> Result<()> {
-        let _ = parts;
-        self.read(block, page)
-    }
-
-    /// Reads adjacent blocks.
-    fn read_row(&self, block: u64, row: &mut [u8]) -> Result<()> {
-        let (pages, _) = row.as_chunks_mut();
-        for (block, page) in (block..).zip(pages) {
-            self.read(block, page)?;
-        }
-        Ok(())
-    }
-}
 
 /// A file's changed content, and the extents of the rest.
 #[derive(Clone, Debug)]

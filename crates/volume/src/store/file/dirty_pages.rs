@@ -66,7 +66,7 @@ impl Dirty {
     }
 
     /// Moves the pages from `from` on to `to` on, and drops those between.
-    pub(in crate::store) fn shift(&mut self, from: u64, to: u64) {
+    pub(super) fn shift(&mut self, from: u64, to: u64) {
         let behind = self.pages.split_off(&from);
         self.remove(to..u64::MAX);
         let moved = behind

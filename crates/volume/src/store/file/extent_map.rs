@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::space::Extent;
+use crate::tree;
 use holdfast_sync::collections::map_bytes;
 
 /// Consecutive blocks of a file at consecutive blocks of the device.
@@ -21,6 +22,15 @@ pub(in crate::store) struct Run {
 }
 
 impl Run {
+    /// The run of an extent record.
+    pub(in crate::store) fn of(extent: &tree::Extent) -> Self {
+        Self {
+            extent: Extent::new(extent.block, u64::from(extent.blocks)),
+            birth: extent.birth,
+            unwritten: extent.unwritten,
+        }
+    }
+
     /// The rest after `skip` blocks.
     fn behind(self, skip: u64) -> Self {
         Self {
@@ -144,7 +154,7 @@ impl Mapping {
     }
 
     /// Unmaps blocks; returns their extents, in file order.
-    pub(in crate::store) fn unmap(&mut self, range: Range<u64>) -> Vec<Run> {
+    pub(super) fn unmap(&mut self, range: Range<u64>) -> Vec<Run> {
         self.split(range.start);
         self.split(range.end);
         let gone: Vec<u64> = self.0.range(range).map(|(at, _)| *at).collect();

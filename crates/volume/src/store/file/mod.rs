@@ -2,8 +2,18 @@
 //!
 //! Owns nothing beyond a file's [content], and knows neither the volume nor other files.
 
-pub(in crate::store) mod content;
-pub(in crate::store) mod delayed_allocation;
-pub(in crate::store) mod dirty_pages;
-pub(in crate::store) mod extent_map;
-pub(in crate::store) mod page;
+mod content;
+mod delayed_allocation;
+mod dirty_pages;
+mod extent_map;
+mod page;
+mod source;
+
+pub use content::INLINE_MAX;
+pub(super) use content::{Content, edges_of};
+pub(super) use delayed_allocation::BlockAllocator;
+pub(super) use extent_map::{Mapping, Run};
+#[cfg(test)]
+pub(super) use page::Changed;
+pub(super) use page::{Page, WriteInFlight, zeros};
+pub(super) use source::{MissingRange, Source};

@@ -44,7 +44,7 @@ impl Part {
 }
 
 /// Is this range sector-aligned?
-pub(in crate::store) fn is_part(range: &Range<usize>) -> bool {
+pub(super) fn is_part(range: &Range<usize>) -> bool {
     range.start.is_multiple_of(SECTOR_LEN) && range.end.is_multiple_of(SECTOR_LEN)
 }
 
@@ -58,7 +58,7 @@ impl Changed {
 
     /// Are all bytes of the block known? Gaps between the [pieces](Self::each_piece) are zeros
     /// then.
-    pub(in crate::store) fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         !matches!(self, Self::Parts(_))
     }
 
@@ -102,7 +102,7 @@ impl Changed {
     }
 
     /// Copies the known bytes of a range into `out`; the range begins at `start`.
-    pub(in crate::store) fn show_range(&self, start: usize, out: &mut [u8]) {
+    pub(super) fn show_range(&self, start: usize, out: &mut [u8]) {
         self.each_piece(&mut |at, piece| {
             let (from, to) = (at.max(start), (at + piece.len()).min(start + out.len()));
             if from < to {

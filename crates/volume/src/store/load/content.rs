@@ -3,10 +3,8 @@
 use holdfast_types::Ino;
 
 use super::SnapshotReader;
-use super::read_range::run_of;
 use crate::error::Result;
-use crate::store::file::content::Content;
-use crate::store::file::extent_map::{Mapping, Run};
+use crate::store::file::{Content, Mapping, Run};
 use crate::tree::{Data, DataKey, DataKind};
 
 impl SnapshotReader<'_> {
@@ -26,7 +24,7 @@ impl SnapshotReader<'_> {
     }
 
     /// A file's content as the trees have it.
-    pub(in crate::store) fn content_in_trees(&self, ino: Ino, len: u64) -> Result<Content> {
+    fn content_in_trees(&self, ino: Ino, len: u64) -> Result<Content> {
         if let Some(content) = self.inline_in_trees(ino, len)? {
             return Ok(content);
         }
@@ -40,8 +38,20 @@ impl SnapshotReader<'_> {
         Ok(Content::mapped(len, mapping))
     }
 
-    /// The extents that the trees have of a file.
-    pub(in crate::store) fn places_in_trees(&self, ino: Ino) -> Result<Vec<Run>> {
+    /// A file's extents as the layers below the active memtable know them.
+    pub(in crate::store) fn places_below(&self, ino: Ino) -> Result<Vec<Run>> {
+        if !self.is_file(ino)? {
+            return Ok(Vec::new());
+        }
+        let frozen = self.layers.frozen.as_ref().and_then(|frozen| {
+            frozen.with(ino, |object| match object.content() {
+                Some(content) => Some(content.mapping().map_or_else(Vec::new, runs)),
+                None => object.fresh.then(Vec::new),
+            })
+        });
+        if let Some(places) = frozen.flatten() {
+            return Ok(places);
+        }
         let mut places = Vec::new();
         if self.layers.roots.data.is_some() {
             self.each_place(ino, |_, run| places.push(run))?;
@@ -52,13 +62,13 @@ impl SnapshotReader<'_> {
     fn each_place(&self, ino: Ino, mut each: impl FnMut(u64, Run)) -> Result<()> {
         self.each_data(ino, DataKind::Extent, |offset, value| {
             if let Data::Extent(extent) = value {
-                each(offset, run_of(&extent));
+                each(offset, Run::of(&extent));
             }
         })
     }
 
     /// A file's content, if the trees have it inline.
-    pub(in crate::store) fn inline_in_trees(&self, ino: Ino, len: u64) -> Result<Option<Content>> {
+    pub(super) fn inline_in_trees(&self, ino: Ino, len: u64) -> Result<Option<Content>> {
         let key = DataKey::first(ino, DataKind::Inline);
         let inline = self.data().get(&key, |value| match value {
             Data::Inline(bytes) => Some(bytes.to_vec()),
@@ -70,4 +80,8 @@ impl SnapshotReader<'_> {
             content
         }))
     }
+}
+
+fn runs(mapping: &Mapping) -> Vec<Run> {
+    mapping.iter().map(|(_, run)| run).collect()
 }

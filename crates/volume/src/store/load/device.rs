@@ -9,7 +9,7 @@ use super::in_flight::{InFlight, Ticket};
 use crate::block::BLOCK;
 use crate::error::{Error, Result};
 use crate::nodes::Nodes;
-use crate::store::file::content::Source;
+use crate::store::file::Source;
 use crate::tree::NodeSource;
 
 const BLOCK_LEN: u64 = BLOCK as u64;

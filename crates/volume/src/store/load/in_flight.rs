@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::block::BLOCK;
 use crate::error::Result;
-use crate::store::file::page::{Page, WriteInFlight, zeros};
+use crate::store::file::{Page, WriteInFlight, zeros};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 /// Blocks per batch of writes.
@@ -341,7 +341,7 @@ fn mend(device: &dyn BlockDevice, blocks: &[WriteInFlight]) -> Result<Vec<Page>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::file::page::Changed;
+    use crate::store::file::Changed;
     use holdfast_device::MemoryDevice;
 
     fn parts(from: usize, bytes: &[u8]) -> Changed {

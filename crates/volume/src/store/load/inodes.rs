@@ -6,8 +6,7 @@ use holdfast_types::{FileType, Ino};
 use super::device::Blocks;
 use super::seen::Seen;
 use crate::error::Result;
-use crate::store::memtable::hash::NameHasher;
-use crate::store::memtable::layers::{Known, Layers};
+use crate::store::memtable::{Known, Layers, NameHasher};
 use crate::tree::{Contents, Data, DataKey, DataKind, Entries, Hashes, Inodes, NodeCache, Tree};
 
 /// The layers of a snapshot, and what a search in them needs.
@@ -89,7 +88,7 @@ impl<'l> SnapshotReader<'l> {
     }
 
     /// Calls `each` with all records of one kind of an inode.
-    pub(in crate::store) fn each_data(
+    pub(super) fn each_data(
         &self,
         ino: Ino,
         kind: DataKind,
@@ -106,7 +105,7 @@ impl<'l> SnapshotReader<'l> {
         Ok(())
     }
 
-    pub(in crate::store) fn is_file(&self, ino: Ino) -> Result<bool> {
+    pub(super) fn is_file(&self, ino: Ino) -> Result<bool> {
         let inode = self.inode(ino)?;
         Ok(inode.is_some_and(|inode| inode.kind == FileType::Regular))
     }

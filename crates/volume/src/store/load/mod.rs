@@ -3,15 +3,22 @@
 //! Owns the device with the writes in flight to it.
 
 mod content;
-pub(in crate::store) mod device;
-pub(in crate::store) mod in_flight;
+mod device;
+mod in_flight;
 mod inodes;
-pub(in crate::store) mod metered;
+mod metered;
 mod names;
-pub(in crate::store) mod read_range;
-pub(in crate::store) mod records;
+mod read_range;
+mod records;
 mod rest;
 mod seen;
+mod store_reader;
 mod walk;
 
-pub(in crate::store) use inodes::SnapshotReader;
+pub(super) use device::Blocks;
+pub(super) use in_flight::{InFlight, Ticket};
+pub(super) use inodes::SnapshotReader;
+pub use metered::DeviceUse;
+pub(super) use metered::Metered;
+pub(super) use records::DataRecords;
+pub(super) use store_reader::StoreReader;

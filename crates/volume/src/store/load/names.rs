@@ -7,9 +7,7 @@ use holdfast_types::Ino;
 
 use super::SnapshotReader;
 use crate::error::Result;
-use crate::store::memtable::Object;
-use crate::store::memtable::names::Names;
-use crate::store::memtable::window::{LayeredNames, Window};
+use crate::store::memtable::{LayeredNames, Names, Object, Window};
 use crate::tree::{EntryKey, HashKey};
 
 /// Cookies per window, at most, while few names are found.

@@ -8,93 +8,16 @@ use holdfast_types::Ino;
 use super::SnapshotReader;
 use crate::block::BLOCK;
 use crate::error::Result;
-use crate::space;
-use crate::store::Inner;
-use crate::store::file::content::{Content, MissingRange};
-use crate::store::file::extent_map::{Mapping, Run};
-use crate::store::memtable::barrier::Snapshot;
-use crate::store::memtable::layers::{Known, Layers};
-use crate::tree::{self, Data, DataKey, DataKind};
+use crate::store::file::{Content, Mapping, Run};
+use crate::store::memtable::Known;
+use crate::tree::{Data, DataKey, DataKind};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
-/// The run of an extent record.
-pub(in crate::store) fn run_of(extent: &tree::Extent) -> Run {
-    Run {
-        extent: space::Extent::new(extent.block, u64::from(extent.blocks)),
-        birth: extent.birth,
-        unwritten: extent.unwritten,
-    }
-}
-
-impl Inner {
-    /// Reads bytes of a file. Bytes that change meanwhile are undefined: their blocks may belong to
-    /// another file by then.
-    ///
-    /// # Errors
-    /// Those of the device, and of what is damaged.
-    pub(in crate::store) fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
-        loop {
-            let (layers, known) = self.begin_read(ino, offset, buf);
-            let read = match known {
-                Known::Found(missing) => self.fill(&missing, buf),
-                Known::Nothing => Ok(()),
-                Known::Below => self.read_below(&layers, ino, offset, buf),
-            };
-            if layers.is_current() {
-                return read;
-            }
-        }
-    }
-
-    /// Reads what the memtables have, in one passage of the barrier. A commit that takes pages out
-    /// of them publishes these as [in flight](crate::store::load::in_flight) before it reopens the
-    /// barrier.
-    fn begin_read(
-        &self,
-        ino: Ino,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> (Snapshot<'_>, Known<Vec<MissingRange>>) {
-        let passed = self.freeze_barrier.pass();
-        let known = passed.find(ino, |object| {
-            let content = object.content()?;
-            Some(content.begin_read(offset, buf))
-        });
-        if matches!(known, Known::Nothing) {
-            buf.fill(0);
-        }
-        (self.freeze_barrier.snapshot(), known)
-    }
-
-    fn read_below(&self, layers: &Layers, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let bytes = offset..offset.saturating_add(buf.len() as u64);
-        let begin = |content: &Content| Ok(content.begin_read(offset, buf));
-        let missing = self
-            .snapshot_reader(layers)
-            .with_bytes(ino, &bytes, begin)?;
-        self.fill(&missing, buf)
-    }
-
-    fn fill(&self, missing: &[MissingRange], buf: &mut [u8]) -> Result<()> {
-        let blocks = self.blocks();
-        missing.iter().try_for_each(|it| it.fill(buf, blocks))
-    }
-}
-
 impl SnapshotReader<'_> {
-    /// Calls `look` with a file's present content.
-    pub(in crate::store) fn with_content<R>(
-        &self,
-        ino: Ino,
-        look: impl FnMut(&Content) -> Result<R>,
-    ) -> Result<R> {
-        self.with_part(ino, 0, look, |_, _| true)
-    }
-
     /// Calls `look` with a file's present content, of which only this range is valid: the rest may
     /// show as holes.
-    pub(in crate::store) fn with_bytes<R>(
+    pub(super) fn with_bytes<R>(
         &self,
         ino: Ino,
         bytes: &Range<u64>,
@@ -117,9 +40,9 @@ impl SnapshotReader<'_> {
         self.with_part(ino, offset / BLOCK_LEN, look, more)
     }
 
-    /// As [`with_content`](Self::with_content), with extents from block `first` on, while `more`
-    /// returns `true`.
-    fn with_part<R>(
+    /// Calls `look` with a file's present content, of which the extents from block `first` on are
+    /// valid, while `more` returns `true`.
+    pub(in crate::store) fn with_part<R>(
         &self,
         ino: Ino,
         first: u64,
@@ -159,7 +82,7 @@ impl SnapshotReader<'_> {
         let before = self.data().last_below(&key(first), |key, value| {
             let belongs = (key.ino, key.kind) == (ino, DataKind::Extent);
             match value {
-                Data::Extent(extent) if belongs => Some((key.offset, run_of(&extent))),
+                Data::Extent(extent) if belongs => Some((key.offset, Run::of(&extent))),
                 _ => None,
             }
         })?;
@@ -177,7 +100,7 @@ impl SnapshotReader<'_> {
                 break;
             }
             if let Data::Extent(extent) = value {
-                let run = run_of(&extent);
+                let run = Run::of(&extent);
                 if !more(key.offset, &run) {
                     break;
                 }

@@ -9,7 +9,7 @@ use super::SnapshotReader;
 use super::records::DataRecords;
 use crate::block::BLOCK;
 use crate::error::{Error, Result};
-use crate::store::memtable::layers::Known;
+use crate::store::memtable::Known;
 use crate::tree;
 use crate::tree::{Data, DataKind, XattrValue};
 

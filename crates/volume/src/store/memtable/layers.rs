@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Memtable, Object};
+use super::{Memtable, Object, TreeCost};
 use crate::superblock::{self, Superblock};
 use crate::tree::Root;
 use holdfast_types::Ino;
@@ -42,6 +42,12 @@ impl Layers {
     /// The memtables, newest first.
     pub(in crate::store) fn memtables(&self) -> impl Iterator<Item = &Memtable> {
         std::iter::once(&*self.active).chain(self.frozen.as_deref())
+    }
+
+    /// The cost of all memtables.
+    pub(in crate::store) fn tree_cost(&self) -> TreeCost {
+        let changed = self.memtables().map(Memtable::tree_cost);
+        changed.fold(TreeCost::default(), std::ops::Add::add)
     }
 
     /// Calls `look` with the object in each memtable, newest first, until one knows.

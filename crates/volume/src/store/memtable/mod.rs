@@ -5,21 +5,26 @@
 //!
 //! Owns the layers and the [barrier] around them.
 
-pub(in crate::store) mod barrier;
-pub(crate) mod hash;
-pub(in crate::store) mod layers;
+mod barrier;
+mod hash;
+mod layers;
 #[expect(clippy::module_inception, reason = "the memtable itself")]
 mod memtable;
-pub(in crate::store) mod names;
+mod names;
 mod object;
 mod shard;
 mod tree_cost;
-pub(in crate::store) mod window;
+mod window;
 
-pub(in crate::store) use memtable::Memtable;
-pub(in crate::store) use object::{Object, Rest};
-pub(in crate::store) use shard::Shard;
-pub(in crate::store) use tree_cost::TreeCost;
+pub(super) use barrier::{FreezeBarrier, Snapshot};
+pub(crate) use hash::NameHasher;
+pub(super) use layers::{Known, Layers, Roots};
+pub(super) use memtable::Memtable;
+pub(super) use names::{Name, Names};
+pub(super) use object::{Object, Rest};
+pub(super) use shard::Shard;
+pub(super) use tree_cost::TreeCost;
+pub(super) use window::{LayeredNames, Window};
 
 /// The number of the only subvolume.
-pub(in crate::store) const SUBVOLUME: u64 = 1;
+pub(super) const SUBVOLUME: u64 = 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdfast_core::store::InodeRecord;
 
 use super::names::Names;
-use crate::store::file::content::Content;
+use crate::store::file::Content;
 use holdfast_sync::collections::map_bytes;
 
 /// The changes of one inode and all that belongs to it.

@@ -10,17 +10,11 @@
 //! Reclaimable memory makes way for all of that.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
 
-use holdfast_core::budget::{Member, Memory};
-use holdfast_core::shrinkers::Registered;
+use holdfast_core::Memory;
 
 use crate::block::BLOCK;
-use crate::error::Result;
-use crate::store::VolumeStore;
-use crate::store::budget_member::Nodes;
-use crate::store::commit::progress::HELP_MAX;
 
 /// The least limit of dirty bytes: fewer are not worth a commit.
 const PAGES_MIN: u64 = 4 << 20;
@@ -34,10 +28,8 @@ const NODES_MIN: u64 = 2 << 20;
 pub(in crate::store) struct Budget {
     /// The limit of the whole budget, in bytes.
     pub(in crate::store) limit: AtomicU64,
-    over_half: AtomicBool,
-    memory: OnceLock<Arc<Memory>>,
-    /// Frees nodes beyond their share.
-    shrinker: OnceLock<Arc<Registered<Nodes>>>,
+    pub(in crate::store) over_half: AtomicBool,
+    pub(in crate::store) memory: OnceLock<Arc<Memory>>,
 }
 
 impl Budget {
@@ -46,7 +38,6 @@ impl Budget {
             limit: AtomicU64::new(u64::MAX),
             over_half: AtomicBool::new(false),
             memory: OnceLock::new(),
-            shrinker: OnceLock::new(),
         }
     }
 
@@ -56,7 +47,7 @@ impl Budget {
     }
 
     /// The limit of changes in bytes. From half of it on they are worth a checkpoint.
-    fn changes(&self) -> u64 {
+    pub(in crate::store) fn changes(&self) -> u64 {
         changes_of(self.limit.load(Relaxed))
     }
 
@@ -86,62 +77,10 @@ pub(in crate::store) fn changes_of(limit: u64) -> u64 {
     (limit / 6).max(CHANGES_MIN)
 }
 
-impl VolumeStore {
-    /// Joins this memory budget.
-    pub(in crate::store) fn share(&self, memory: &Arc<Memory>) {
-        let first = self.inner.budget.memory.set(Arc::clone(memory)).is_ok();
-        if !first {
-            return;
-        }
-        let nodes = memory.shrinkers().register(Nodes, &self.inner);
-        // A store joins one budget.
-        let _ = self.inner.budget.shrinker.set(nodes);
-        memory.join(Arc::downgrade(&self.inner) as Weak<dyn Member>);
-    }
-
-    /// Waits while there are too many changes: until a checkpoint has frozen them, not until it is
-    /// done. So a checkpoint takes as many as the limit, while as many may come. If the volume's
-    /// thread makes no progress, the checkpoint is made here.
-    pub(in crate::store) fn keep_budget(&self) -> Result<()> {
-        if self.has_room_for_changes() {
-            return Ok(());
-        }
-        let inner = &self.inner;
-        let _waits = inner.counters.writer_waits.begin();
-        let until = Instant::now() + HELP_MAX;
-        loop {
-            inner.running()?;
-            let seen = inner.progress.steps();
-            if self.has_room_for_changes() {
-                return Ok(());
-            }
-            if !inner.progress.wait_behind(seen, until) {
-                return inner.checkpoint();
-            }
-        }
-    }
-
-    /// Is there room for more changes? From half of their limit on a checkpoint is requested.
-    pub(in crate::store) fn has_room_for_changes(&self) -> bool {
-        let (inner, budget) = (&self.inner, &self.inner.budget);
-        // Relaxed: a hint. It is written when a checkpoint is due, not by every batch.
-        if !budget.over_half.load(Relaxed) {
-            return true;
-        }
-        let changed = inner.freeze_barrier.pass().active.memory();
-        if changed > budget.changes() / 2 {
-            self.worker.ask_to_checkpoint();
-        } else {
-            budget.over_half.store(false, Relaxed);
-        }
-        changed <= budget.changes()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{FormatOptions, OpenOptions, format};
+    use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
     use holdfast_core::{AtimePolicy, FileSystem, Options};
     use holdfast_device::{BlockDevice, MemoryDevice};
     use holdfast_sync::PerCore;
@@ -162,7 +101,7 @@ mod tests {
         let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
-        let active = || Arc::clone(&store.inner.freeze_barrier.pass().active);
+        let active = || Arc::clone(&store.inner.reader.freeze_barrier.pass().active);
         let file = fs.create(&who, &root, b"large", 0o644, flags).unwrap();
         let most = PAGES_MIN / BLOCK as u64;
         for page in 0..4 * most {
@@ -241,15 +180,22 @@ mod tests {
             fs.write(&who, &file.unwrap(), 0, b"x").unwrap();
         }
         fs.sync().unwrap();
-        store.inner.checkpoint().unwrap();
-        let begun = store.inner.freeze_barrier.pass().active.tree_cost().keys;
+        store.checkpoint().unwrap();
+        let begun = store
+            .inner
+            .reader
+            .freeze_barrier
+            .pass()
+            .active
+            .tree_cost()
+            .keys;
         assert_eq!(begun, 0);
         let mut most = 0;
         for number in (0..count).map(|number| number * 1009 % count) {
             let name = format!("{number}");
             let file = fs.open_at(&who, &root, name.as_bytes(), OpenFlags::empty(), 0);
             assert_eq!(fs.read(&file.unwrap(), 0, &mut [0]), Ok(1));
-            most = most.max(store.inner.freeze_barrier.pass().active.memory());
+            most = most.max(store.inner.reader.freeze_barrier.pass().active.memory());
         }
         assert!(most > CHANGES_MIN / 4, "no time moved: {most}");
         assert!(most <= CHANGES_MIN + (1 << 20), "{most}");

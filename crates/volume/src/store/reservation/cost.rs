@@ -5,9 +5,8 @@ use holdfast_core::store::{Change, Intent};
 
 use crate::block::BLOCK;
 use crate::journal;
-use crate::store::file::content::INLINE_MAX;
-use crate::store::memtable::TreeCost;
-use crate::store::memtable::layers::Roots;
+use crate::store::file::INLINE_MAX;
+use crate::store::memtable::{Roots, TreeCost};
 
 /// Blocks of a node.
 const NODE: u64 = 4;
@@ -78,17 +77,17 @@ pub(in crate::store) fn above(roots: &Roots) -> u64 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(in crate::store) struct Cost {
     /// Blocks for pages.
-    pub(super) pages: u64,
-    pub(super) tree_cost: TreeCost,
+    pub(in crate::store) pages: u64,
+    pub(in crate::store) tree_cost: TreeCost,
     /// Blocks of the journal.
-    pub(super) journal: u64,
+    pub(in crate::store) journal: u64,
 }
 
 impl Cost {
     #[inline]
-    pub(super) const fn of(intent: &Intent) -> Self {
+    pub(in crate::store) const fn of(intent: &Intent) -> Self {
         let Intent {
             class: _,
             pages,

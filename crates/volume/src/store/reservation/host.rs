@@ -32,7 +32,7 @@ const WORTH_DISCARDING: u64 = 256;
 
 /// The time of the last look, and the result of the last discard.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(in crate::store) struct Host {
     opened: Instant,
     /// Milliseconds from `opened` to the last look.
     looked: AtomicU64,
@@ -63,26 +63,26 @@ impl Host {
     }
 
     /// Are there enough free blocks with host space that a discard would return?
-    pub(super) fn is_discard_worthwhile(&self, excess: u64) -> bool {
+    pub(in crate::store) fn is_discard_worthwhile(&self, excess: u64) -> bool {
         excess >= self.kept.load(Relaxed).saturating_add(WORTH_DISCARDING)
     }
 
     /// All free blocks were discarded, and `kept` kept their space; `u64::MAX`: the device takes no
     /// discards.
-    pub(super) fn set_kept(&self, kept: u64) {
+    pub(in crate::store) fn set_kept(&self, kept: u64) {
         self.kept.store(kept, Relaxed);
     }
 }
 
 /// Use of an image's blocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Image {
+pub(in crate::store) struct Image {
     /// Blocks for data and nodes.
-    pub(super) total: u64,
+    pub(in crate::store) total: u64,
     /// The others.
-    pub(super) own: u64,
+    pub(in crate::store) own: u64,
     /// Reserved free blocks.
-    pub(super) reserved: u64,
+    pub(in crate::store) reserved: u64,
 }
 
 impl Image {
@@ -111,7 +111,7 @@ impl Image {
     }
 
     /// Free blocks that have host space, at least.
-    pub(super) fn excess(&self, room: Room, ours: u64) -> u64 {
+    pub(in crate::store) fn excess(&self, room: Room, ours: u64) -> u64 {
         self.given(room)
             .saturating_sub(self.total.saturating_sub(ours))
     }

@@ -16,14 +16,15 @@
 //! *Locking.* No lock is held while space is made. The [page reservations](PageReservations) are a
 //! leaf.
 
-pub(in crate::store) mod budget;
+mod budget;
 mod cost;
 mod host;
 mod page_reservations;
 mod pool;
-mod reserve;
 #[cfg(test)]
-pub(in crate::store) mod tests;
+pub(super) mod tests;
 
-pub(super) use page_reservations::PageReservations;
+pub(super) use budget::{Budget, changes_of};
+pub(super) use cost::Cost;
+use page_reservations::PageReservations;
 pub(super) use pool::{Pool, reserve_wanted};

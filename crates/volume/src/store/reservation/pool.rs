@@ -8,16 +8,19 @@
 //! taken by one atomic exchange. So a thread that revokes all allowances, and then sums up the
 //! charges, misses nothing.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_core::store::Class;
+use holdfast_core::store::{Class, Grant};
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 
+use super::PageReservations;
+use super::budget::Budget;
 use super::cost::above;
 use super::host::{Host, Image};
-use crate::store::Inner;
-use crate::store::memtable::TreeCost;
-use crate::store::memtable::layers::{Layers, Roots};
+use crate::space::{self, Space};
+use crate::store::load::{Blocks, StoreReader};
+use crate::store::memtable::{Layers, Roots};
 
 /// Allowance of a core in blocks: at least, and at most.
 const ALLOWANCE: u64 = 2048;
@@ -35,8 +38,14 @@ pub(in crate::store) fn reserve_wanted(total: u64) -> u64 {
 }
 
 /// Charges of free blocks for nodes, and of the journal.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::store) struct Pool {
+    space: Arc<Space>,
+    pub(in crate::store) page_reservations: PageReservations,
+    /// Nodes of all trees.
+    pub(in crate::store) nodes: AtomicU64,
+    /// Interior nodes between the root of the highest tree and a leaf.
+    above: AtomicU64,
     /// While a checkpoint takes less than this, no check is needed: half of the blocks at the last
     /// check, or all but the reserve, less allowances given since.
     low_watermark: Padded<AtomicU64>,
@@ -47,7 +56,7 @@ pub(in crate::store) struct Pool {
     /// Blocks of the journal charged by them.
     journal: ShardedCounter,
     /// The free space below a sparse image.
-    pub(super) host: Host,
+    pub(in crate::store) host: Host,
 }
 
 fn sum(counter: &ShardedCounter) -> u64 {
@@ -65,20 +74,34 @@ fn take(allowance: &AtomicU64, cost: u64) -> bool {
 }
 
 impl Pool {
+    pub(in crate::store) fn new(space: &Arc<Space>) -> Result<Self, space::Error> {
+        Ok(Self {
+            space: Arc::clone(space),
+            page_reservations: PageReservations::new(space)?,
+            nodes: AtomicU64::default(),
+            above: AtomicU64::default(),
+            low_watermark: Padded::default(),
+            allowance: PerCore::default(),
+            charges: ShardedCounter::default(),
+            journal: ShardedCounter::default(),
+            host: Host::default(),
+        })
+    }
+
     /// Charges blocks for nodes, and of the journal.
-    pub(super) fn charge(&self, records: u64, journal: u64) {
+    pub(in crate::store) fn charge(&self, records: u64, journal: u64) {
         self.charges.add(records.cast_signed());
         self.journal.add(journal.cast_signed());
     }
 
     /// Drops charges: the changes were made, or are not needed.
-    pub(super) fn uncharge(&self, records: u64, journal: u64) {
+    pub(in crate::store) fn uncharge(&self, records: u64, journal: u64) {
         self.charges.add(-records.cast_signed());
         self.journal.add(-journal.cast_signed());
     }
 
     /// Charged blocks of the journal.
-    pub(super) fn journal(&self) -> u64 {
+    pub(in crate::store) fn journal(&self) -> u64 {
         sum(&self.journal)
     }
 
@@ -107,18 +130,16 @@ impl Pool {
             .low_watermark
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
-}
 
-impl Inner {
     /// Sets the reserve aside.
-    pub(in crate::store) fn set_reserve(&self) {
+    pub(in crate::store) fn set_reserve(&self, blocks: &Blocks) {
         self.space.set_node_reserve(self.reserve_wanted());
-        self.look_at_host();
+        self.look_at_host(blocks);
     }
 
     /// Use of the blocks of what may be an image.
-    pub(super) fn image(&self) -> Image {
-        let layout = self.superblock.lock().layout();
+    pub(in crate::store) fn image(&self) -> Image {
+        let layout = self.space.layout();
         let total = layout.capacity();
         Image {
             total,
@@ -128,58 +149,69 @@ impl Inner {
     }
 
     /// Withholds what an image's host has no space for; returns the number of blocks.
-    pub(in crate::store) fn look_at_host(&self) -> u64 {
-        match self.blocks().room() {
+    pub(in crate::store) fn look_at_host(&self, blocks: &Blocks) -> u64 {
+        match blocks.room() {
             None if self.space.withheld() == 0 => 0,
             room => self.image().withhold(&self.space, room),
         }
     }
 
     /// As [`look_at_host`](Self::look_at_host), unless the last look is recent.
-    pub(in crate::store) fn look_at_host_in_time(&self) {
-        if self.pool.host.is_due() {
-            self.look_at_host();
+    pub(in crate::store) fn look_at_host_in_time(&self, blocks: &Blocks) {
+        if self.host.is_due() {
+            self.look_at_host(blocks);
         }
     }
 
     /// The size of the reserve.
     fn reserve_wanted(&self) -> u64 {
-        let total = self.superblock.lock().blocks;
-        reserve_wanted(total)
+        reserve_wanted(self.space.layout().end)
     }
 
     /// Has the next request check the pool.
     pub(in crate::store) fn reset_low_watermark(&self) {
-        self.pool.low_watermark.store(0, Ordering::Relaxed);
+        self.low_watermark.store(0, Ordering::Relaxed);
     }
 
     /// Pays for a charge of `records` and an allocation of `pages` with the core's allowance, which
     /// may be renewed for this.
     #[inline]
-    pub(super) fn pay(&self, records: u64, pages: u64) -> bool {
-        let Some(allowance) = self.pool.allowance.own() else {
+    pub(in crate::store) fn pay(
+        &self,
+        reader: &StoreReader,
+        budget: &Budget,
+        records: u64,
+        pages: u64,
+    ) -> bool {
+        let Some(allowance) = self.allowance.own() else {
             // No slot for this thread: its caller checks the pool each time.
-            self.budget.look(self.freeze_barrier.pass().active.memory());
+            budget.look(reader.freeze_barrier.pass().active.memory());
             return false;
         };
         let cost = records + pages;
         if take(allowance, cost) {
             return true;
         }
-        self.renew_allowance(allowance, cost) && take(allowance, cost)
+        self.renew_allowance(reader, budget, allowance, cost) && take(allowance, cost)
     }
 
     /// Renews a core's allowance, if there is plenty.
     #[cold]
-    fn renew_allowance(&self, allowance: &AtomicU64, cost: u64) -> bool {
+    fn renew_allowance(
+        &self,
+        reader: &StoreReader,
+        budget: &Budget,
+        allowance: &AtomicU64,
+        cost: u64,
+    ) -> bool {
         allowance.store(0, Ordering::Release);
-        self.budget.look(self.freeze_barrier.pass().active.memory());
-        let layers = self.freeze_barrier.pass();
+        budget.look(reader.freeze_barrier.pass().active.memory());
+        let layers = reader.freeze_barrier.pass();
         let wanted = self.wanted(&layers) + cost;
         // Relaxed: an estimate, renewed by each check.
-        let low_watermark = || self.pool.low_watermark.load(Ordering::Relaxed);
+        let low_watermark = || self.low_watermark.load(Ordering::Relaxed);
         let plenty = wanted + ALLOWANCE < low_watermark() || {
-            self.look_at_host_in_time();
+            self.look_at_host_in_time(reader.blocks());
             self.look();
             wanted + ALLOWANCE < low_watermark()
         };
@@ -188,14 +220,21 @@ impl Inner {
         }
         let given = (low_watermark() - wanted) / ALLOWANCE_PART;
         let given = given.clamp(ALLOWANCE, ALLOWANCE_MAX);
-        self.pool.be_less_comfortable(given);
+        self.be_less_comfortable(given);
         allowance.store(given, Ordering::Release);
         true
     }
 
+    /// Releases an unused reservation.
+    pub(in crate::store) fn give_back(&self, held: &Grant) {
+        self.space.unreserve(held.pages);
+        self.uncharge(held.records, held.journal);
+        self.pay_back(held.records);
+    }
+
     /// Returns unused allowance to the core, up to a limit.
-    pub(super) fn pay_back(&self, blocks: u64) {
-        if let Some(allowance) = self.pool.allowance.own() {
+    pub(in crate::store) fn pay_back(&self, blocks: u64) {
+        if let Some(allowance) = self.allowance.own() {
             let more = |left| Some(left + blocks).filter(|left| *left <= ALLOWANCE);
             let _ = allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }
@@ -203,12 +242,13 @@ impl Inner {
 
     /// Can all changes and charges be checkpointed, and leave the part of the reserve that this
     /// class must not touch?
-    pub(super) fn has_room(&self, class: Class) -> bool {
-        self.has_room_now(class) || self.pool.revoke_allowances() && self.has_room_now(class)
+    pub(in crate::store) fn has_room(&self, reader: &StoreReader, class: Class) -> bool {
+        self.has_room_now(reader, class)
+            || self.revoke_allowances() && self.has_room_now(reader, class)
     }
 
-    fn has_room_now(&self, class: Class) -> bool {
-        let layers = self.freeze_barrier.pass();
+    fn has_room_now(&self, reader: &StoreReader, class: Class) -> bool {
+        let layers = reader.freeze_barrier.pass();
         let there = self.look();
         if self.wanted(&layers) > there {
             return false;
@@ -218,34 +258,27 @@ impl Inner {
             Class::Changing | Class::InPlace => self.reserve_wanted() / 2,
             Class::GivingBack => return true,
         };
-        let kept = self.changed(&layers).kept(self.node_count());
-        kept + self.pool.charged() + reserve <= there
+        let kept = layers.tree_cost().kept(self.node_count());
+        kept + self.charged() + reserve <= there
     }
 
     /// May an operation of this class proceed although all charges together exceed the space?
     /// Claims are worst cases, so this is decided after a checkpoint.
-    pub(super) fn may_overdraw(&self, class: Class) -> bool {
+    pub(in crate::store) fn may_overdraw(&self, reader: &StoreReader, class: Class) -> bool {
         match class {
             Class::Growing | Class::Changing => false,
             Class::InPlace => {
-                let kept = self
-                    .changed(&self.freeze_barrier.pass())
-                    .kept(self.node_count());
+                let changed = reader.freeze_barrier.pass().tree_cost();
+                let kept = changed.kept(self.node_count());
                 kept + self.reserve_wanted() / 2 <= self.look()
             }
             Class::GivingBack => true,
         }
     }
 
-    /// The cost of all memtables.
-    pub(super) fn changed(&self, layers: &Layers) -> TreeCost {
-        let changed = layers.memtables().map(|memtable| memtable.tree_cost());
-        changed.fold(TreeCost::default(), std::ops::Add::add)
-    }
-
     /// Interior nodes between a leaf and the root of the highest tree.
     #[inline]
-    pub(super) fn above(&self) -> u64 {
+    pub(in crate::store) fn above(&self) -> u64 {
         // Relaxed: a checkpoint may raise it, and earlier charges are then a node a key short. The
         // reserve covers that.
         self.above.load(Ordering::Relaxed)
@@ -263,8 +296,8 @@ impl Inner {
 
     /// Blocks that a checkpoint may take, with all charges.
     fn wanted(&self, layers: &Layers) -> u64 {
-        let changed = self.changed(layers);
-        changed.blocks(&layers.roots, self.node_count()) + self.pool.charged()
+        let changed = layers.tree_cost();
+        changed.blocks(&layers.roots, self.node_count()) + self.charged()
     }
 
     /// Blocks that a checkpoint can use; also renews the low watermark.
@@ -274,9 +307,7 @@ impl Inner {
         free += self.space.preallocated();
         let there = free + reserve;
         let low_watermark = (there / 2).min(there.saturating_sub(self.reserve_wanted()));
-        self.pool
-            .low_watermark
-            .store(low_watermark, Ordering::Relaxed);
+        self.low_watermark.store(low_watermark, Ordering::Relaxed);
         there
     }
 }

@@ -181,7 +181,7 @@ impl Volume {
     /// Nothing is dirty, and nothing changed since the last checkpoint.
     fn finish(&self) {
         self.fs.sync().unwrap();
-        self.store.inner.checkpoint().unwrap();
+        self.store.checkpoint().unwrap();
     }
 
     /// A random file of those prepared or created.
@@ -411,7 +411,10 @@ impl Volume {
 
     /// Blocks that any checkpoint of these trees takes, for which no operation reserves.
     fn fixed(&self) -> u64 {
-        TreeCost::default().blocks(&self.store.inner.freeze_barrier.pass().roots, u64::MAX)
+        TreeCost::default().blocks(
+            &self.store.inner.reader.freeze_barrier.pass().roots,
+            u64::MAX,
+        )
     }
 
     /// Runs one operation of this kind: what it reserved, and what it used.
@@ -424,14 +427,20 @@ impl Volume {
             before = inner.journal.used();
         });
         let (kept, at_once) = inner.recorder.take();
-        let waited = !inner.freeze_barrier.pass().active.dirty_files().is_empty();
+        let waited = !inner
+            .reader
+            .freeze_barrier
+            .pass()
+            .active
+            .dirty_files()
+            .is_empty();
         self.fs.sync().unwrap();
         let (_, later) = inner.recorder.take();
         // The commit journals extents in one more block, of the part left to commits.
         assert!(later.pages <= 60, "more than fits one block");
         let journal = (inner.journal.used() - before) / BLOCK as u64;
         let journal = journal - u64::from(waited && journal > 1);
-        inner.checkpoint().unwrap();
+        self.store.checkpoint().unwrap();
         let (_, merged) = inner.recorder.take();
         let used = Blocks {
             pages: at_once.pages + later.pages,

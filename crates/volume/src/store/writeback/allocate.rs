@@ -7,8 +7,7 @@ use holdfast_types::Ino;
 use crate::error::Result;
 use crate::space::{Extent, FileRequest, Preallocations, Reservation};
 use crate::store::Inner;
-use crate::store::file::delayed_allocation::BlockAllocator;
-use crate::store::file::extent_map::Run;
+use crate::store::file::{BlockAllocator, Run};
 
 /// Allocates unwritten extents for one file during a commit.
 pub(in crate::store) struct FileAllocator<'s> {

@@ -1,10 +1,12 @@
 //! Writeback: dirty pages get blocks and go to the device.
 //!
 //! That happens with a commit, and into blocks that were [preallocated](preallocation) for their
-//! file. Writers that outrun the device are [throttled](throttle).
+//! file. Writers that outrun the device are [throttled](super::throttle).
 //!
 //! Owns the files' preallocations.
 
-pub(in crate::store) mod allocate;
-pub(in crate::store) mod preallocation;
-mod throttle;
+mod allocate;
+mod preallocation;
+
+pub(super) use allocate::FileAllocator;
+pub(super) use preallocation::FilePreallocations;

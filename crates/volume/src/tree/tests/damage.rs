@@ -55,8 +55,8 @@ fn merge_over<R: Sample>(bench: &mut Bench<'_, R>, rng: &mut ChaCha8Rng) {
     let list = next.iter().map(|(&key, owned)| {
         let change = owned
             .as_ref()
-            .map(|owned| super::super::Change::Put(R::value(owned)));
-        Ok::<_, Error>((key, change.unwrap_or(super::super::Change::Delete)))
+            .map(|owned| super::memory::Change::Put(R::value(owned)));
+        Ok::<_, Error>((key, change.unwrap_or(super::memory::Change::Delete)))
     });
     let mut space = bench.memory;
     let result = bench

@@ -1,10 +1,10 @@
 //! The bytes of `docs/format.md`: a change here is a change of the format.
 
 use super::super::{
-    Birth, Change, Contents, Data, DataKey, DataKind, Error, Extent, HashKey, Hashes, Inodes,
-    NodeCache, NodeSize, Record, Tree, XattrValue,
+    Birth, Contents, Data, DataKey, DataKind, Error, Extent, HashKey, Hashes, Inodes, NodeCache,
+    NodeSize, Record, Tree, XattrValue,
 };
-use super::memory::Memory;
+use super::memory::{Change, Memory};
 use super::sizes::fresh;
 use holdfast_types::Ino;
 

@@ -5,10 +5,17 @@ use super::super::error::{Error, Result};
 use super::super::node::BLOCK;
 use super::super::output::NodeSpace;
 use super::super::pointer::Pointer;
-use super::super::{Birth, Change, Merged, NodeSize, Record, Tree};
+use super::super::{Birth, Merged, NodeSize, Record, Tree};
 use holdfast_types::Errno;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+
+/// A change of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change<V> {
+    Put(V),
+    Delete,
+}
 
 /// Blocks in memory.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Random merges, compared record by record with a `BTreeMap`.
 
 use super::super::{
-    Birth, Change, Contents, Entries, Error, Finding, Hashes, Inodes, Inspect, NODE_BLOCKS_MAX,
-    NodeCache, NodeSize, Pointer, Record, Root, Tree,
+    Birth, Contents, Entries, Error, Finding, Hashes, Inodes, Inspect, NODE_BLOCKS_MAX, NodeCache,
+    NodeSize, Pointer, Record, Root, Tree,
 };
-use super::memory::Memory;
+use super::memory::{Change, Memory};
 use super::sample::Sample;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};

@@ -1,8 +1,8 @@
 //! Reading beside merges, reading ahead, and what stays in memory.
 
 use super::super::node::{BLOCK, reseal};
-use super::super::{Change, Error, Inodes, Kind, NodeCache, NodeSize, Tree, UncheckedHeader};
-use super::memory::Memory;
+use super::super::{Error, Inodes, Kind, NodeCache, NodeSize, Tree, UncheckedHeader};
+use super::memory::{Change, Memory};
 use super::model::{Bench, Changes};
 use super::sample::Sample;
 use super::sizes::fresh;

@@ -1,10 +1,10 @@
 //! Bytes per record, heights, and how full nodes are.
 
 use super::super::{
-    Birth, Change, Entries, Entry, EntryKey, Error, HashKey, Hashes, Inode, Inodes, NodeCache,
-    NodeSize, Record, Tree,
+    Birth, Entries, Entry, EntryKey, Error, HashKey, Hashes, Inode, Inodes, NodeCache, NodeSize,
+    Record, Tree,
 };
-use super::memory::Memory;
+use super::memory::{Change, Memory};
 use super::model::Bench;
 use super::sample::Sample;
 use holdfast_core::store::{InodeRecord, StoredSpace};

@@ -3,46 +3,13 @@
 //! A read has two steps, as no thread waits for a device under a shard's lock: first the bytes in
 //! memory, then the others.
 
-use std::ops::Range;
-
 use holdfast_core::store::SpaceRun;
 
-use super::{BLOCK_LEN, Content, Form, Source};
-use crate::block::BLOCK;
-use crate::error::Result;
-use crate::store::file::page::{Changed, zeros};
-
-/// A part of a read that needs the device.
-#[derive(Debug)]
-pub(in crate::store) struct MissingRange {
-    /// The range in the reader's buffer.
-    into: Range<usize>,
-    /// The first block on the device, and the offset in it.
-    block: u64,
-    skip: usize,
-    /// Dirty parts over that block; such a read is within one block.
-    over: Option<Changed>,
-}
-
-impl MissingRange {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// Those of the device.
-    pub(in crate::store) fn fill(&self, buf: &mut [u8], source: &dyn Source) -> Result<()> {
-        let part = &mut buf[self.into.clone()];
-        if self.skip == 0 && part.len().is_multiple_of(BLOCK) && self.over.is_none() {
-            return source.read_row(self.block, part);
-        }
-        let mut page = zeros();
-        source.read(self.block, &mut page)?;
-        part.copy_from_slice(&page[self.skip..self.skip + part.len()]);
-        if let Some(over) = &self.over {
-            over.show_range(self.skip, part);
-        }
-        Ok(())
-    }
-}
+use super::{BLOCK_LEN, Content, Form};
+use crate::store::file::page::Changed;
+use crate::store::file::source::MissingRange;
+#[cfg(test)]
+use crate::{error::Result, store::file::source::Source};
 
 impl Content {
     /// Reads what is in memory: holes, and bytes beyond the end, are zeros. Returns what is [still

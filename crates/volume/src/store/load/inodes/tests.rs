@@ -97,9 +97,9 @@ proptest! {
         let inner = &store.inner;
         let frozen = Some(memtable(&frozen, &mut model, 1));
         let active = memtable(&active, &mut model, 2);
-        let roots = inner.freeze_barrier.pass().roots;
+        let roots = inner.reader.freeze_barrier.pass().roots;
         let layers = Layers { active, frozen, roots };
-        let snapshot_reader = inner.snapshot_reader(&layers);
+        let snapshot_reader = inner.reader.snapshot_reader(&layers);
 
         let mut walked = Vec::new();
         let mut from = Ino(after);

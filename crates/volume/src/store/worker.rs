@@ -14,15 +14,18 @@ use holdfast_core::shrinkers::within_store;
 use holdfast_core::store::Lsn;
 use parking_lot::{Condvar, Mutex};
 
-use super::timer::{Promptness, commits_every, writes_every};
+use super::Inner;
+use super::checkpoint::checkpoint;
+use super::commit::{Promptness, commits_every, make_durable, rests, write_behind, writes_every};
+use super::node_counts::read_the_rest;
 use crate::error::{Error, Result};
-use crate::store::Inner;
 
 #[derive(Debug)]
-pub(in crate::store) struct Worker {
+pub(super) struct Worker {
     signals: Arc<Signals>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    promptness: Promptness,
+    /// How soon changes are written and flushed.
+    pub(super) promptness: Promptness,
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +52,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Thread`]: without them no commit would be made by the timer.
-    pub(in crate::store) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Result<Self> {
+    pub(super) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Result<Self> {
         let writes = inner.journal.can_write();
         let worker = Self {
             signals: Arc::default(),
@@ -60,7 +63,7 @@ impl Worker {
         inner.journal.when_roused(move || signals.rouse());
         worker.spawn("holdfast-volume", inner, move |store, signals| {
             // A failure stops the store, which reports it.
-            let _ = store.read_the_rest();
+            let _ = read_the_rest(store);
             signals.commit_in_time(store, every);
         })?;
         if let Some(every) = writes_every(every, writes) {
@@ -82,7 +85,7 @@ impl Worker {
             let _within = within_store();
             // The loop ends when told to, or by a panic. That stops the store, as the timer is
             // gone.
-            let _ = store.whole("the work of the volume's threads", || {
+            let _ = store.stop.whole("the work of the volume's threads", || {
                 loops(&store, &signals);
                 Ok(())
             });
@@ -93,13 +96,8 @@ impl Worker {
         Ok(())
     }
 
-    /// How soon changes are written and flushed.
-    pub(in crate::store) fn promptness(&self) -> Promptness {
-        self.promptness
-    }
-
     /// Requests a checkpoint.
-    pub(in crate::store) fn ask_to_checkpoint(&self) {
+    pub(super) fn ask_to_checkpoint(&self) {
         let mut state = self.signals.state.lock();
         if !state.checkpoint {
             state.checkpoint = true;
@@ -108,7 +106,7 @@ impl Worker {
     }
 
     /// Requests a commit.
-    pub(in crate::store) fn ask_to_commit(&self) {
+    pub(super) fn ask_to_commit(&self) {
         let mut state = self.signals.state.lock();
         if !state.commit {
             state.commit = true;
@@ -117,7 +115,7 @@ impl Worker {
     }
 
     /// Ends the threads and joins them.
-    pub(in crate::store) fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.signals.state.lock().stop = true;
         self.signals.wake_first.notify_one();
         self.signals.wake_second.notify_one();
@@ -159,10 +157,10 @@ impl Signals {
             let now = Instant::now();
             let is_time = due.is_some_and(|due| due <= now);
             // A failure stops the store, and the next call reports it.
-            if state.checkpoint || state.commit || is_time && !store.rests(true) {
+            if state.checkpoint || state.commit || is_time && !rests(store, true) {
                 let _ = match state.checkpoint {
-                    true => store.checkpoint(),
-                    false => store.make_durable(None),
+                    true => checkpoint(store),
+                    false => make_durable(store, None),
                 };
                 self.committed();
                 due = due_after(now);
@@ -175,8 +173,8 @@ impl Signals {
                 }
                 continue;
             }
-            store.look_at_host_in_time();
-            store.progress.step();
+            store.pool.look_at_host_in_time(store.reader.blocks());
+            store.stop.progress.step();
         }
     }
 
@@ -192,11 +190,11 @@ impl Signals {
                 return;
             }
             drop(state);
-            if !store.rests(false) {
+            if !rests(store, false) {
                 // A failure stops the store.
-                let _ = store.write_behind();
-                store.look_at_host_in_time();
-                store.progress.step();
+                let _ = write_behind(store);
+                store.pool.look_at_host_in_time(store.reader.blocks());
+                store.stop.progress.step();
             } else if quiet.lasts(store) {
                 let mut state = self.state.lock();
                 while !state.stop && state.changes == changes {

@@ -8,12 +8,12 @@ use crate::space::{Extent, Layout};
 
 /// A set of blocks of the groups.
 #[derive(Debug)]
-pub(crate) struct Blocks {
+pub(crate) struct BlockSet {
     layout: Layout,
     words: Vec<AtomicU64>,
 }
 
-impl Clone for Blocks {
+impl Clone for BlockSet {
     fn clone(&self) -> Self {
         let words = self.words.iter();
         let words = words.map(|word| AtomicU64::new(word.load(Ordering::Relaxed)));
@@ -24,7 +24,7 @@ impl Clone for Blocks {
     }
 }
 
-impl Blocks {
+impl BlockSet {
     pub(crate) fn new(layout: Layout) -> Self {
         let words = layout.end.saturating_sub(layout.start).div_ceil(64);
         let words = (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn blocks_that_two_have_are_found_at_the_first_of_them() {
-        let (references, sink) = (Blocks::new(layout()), Sink::new(9));
+        let (references, sink) = (BlockSet::new(layout()), Sink::new(9));
         let owner = Owner::File(holdfast_types::Ino(5));
         references.reference(Extent::new(110, 100), owner, &sink);
         references.reference(Extent::new(102, 8), owner, &sink);
