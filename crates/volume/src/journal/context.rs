@@ -42,8 +42,8 @@ pub(super) struct Context {
     pub(super) block: u64,
     /// The device block after it.
     pub(super) place: u64,
-    /// Its birth.
-    pub(super) birth: u64,
+    /// Its generation.
+    pub(super) generation: u64,
 }
 
 const NOTHING: InodeRecord = InodeRecord {
@@ -86,7 +86,7 @@ impl Context {
             mapped: 0,
             block: 0,
             place: 0,
-            birth: 0,
+            generation: 0,
         }
     }
 }

@@ -4,9 +4,9 @@
 use super::context::{Context, Role, read_kind};
 use super::opcode::{
     ALLOCATE, ATTRIBUTES, CHOICE, COLLAPSE, CREATE, CREATE_NAMED, DIFFERS, DIRECTORY, ENTER, FREE,
-    INSERT, LAST, LEAVE, MAP, MAP_BIRTH, MAP_FILE, MAP_OFFSET, MAP_PLACE, NAME_COOKIE, NAME_DIR,
-    NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, OPERATION, OVERWRITE,
-    RANGE_FILE, RANGE_OFFSET, TRUNCATE, WRITE, XATTR, ZERO,
+    INSERT, LAST, LEAVE, MAP, MAP_FILE, MAP_GENERATION, MAP_OFFSET, MAP_PLACE, NAME_COOKIE,
+    NAME_DIR, NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, OPERATION,
+    OVERWRITE, RANGE_FILE, RANGE_OFFSET, TRUNCATE, WRITE, XATTR, ZERO,
 };
 use super::record::{BatchHead, Map, Overwrite, Record};
 use super::region::BLOCK;
@@ -262,7 +262,7 @@ fn map(reader: &mut Reader<'_>, context: &mut Context, sign: Sign) -> Option<Map
     }
     let offset = delta(reader, mask & MAP_OFFSET, context.block)?;
     let start = delta(reader, mask & MAP_PLACE, context.place)?;
-    context.birth = delta(reader, mask & MAP_BIRTH, context.birth)?;
+    context.generation = delta(reader, mask & MAP_GENERATION, context.generation)?;
     let blocks = reader.number()?;
     context.block = offset.wrapping_add(blocks);
     context.place = start.wrapping_add(blocks);
@@ -271,7 +271,7 @@ fn map(reader: &mut Reader<'_>, context: &mut Context, sign: Sign) -> Option<Map
         offset,
         start,
         blocks,
-        birth: context.birth,
+        generation: context.generation,
         unwritten: sign.choice(),
     })
 }

@@ -3,9 +3,9 @@
 use super::context::{Context, Role};
 use super::opcode::{
     ALLOCATE, ATTRIBUTES, CHOICE, COLLAPSE, CREATE, CREATE_NAMED, DIFFERS, DIRECTORY, ENTER, FREE,
-    HEAD_MAX, INSERT, LAST, LEAVE, MAP, MAP_BIRTH, MAP_FILE, MAP_OFFSET, MAP_PLACE, NAME_COOKIE,
-    NAME_DIR, NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, OVERWRITE,
-    RANGE_FILE, RANGE_OFFSET, RECORD_MAX, TRUNCATE, WRITE, XATTR, ZERO,
+    HEAD_MAX, INSERT, LAST, LEAVE, MAP, MAP_FILE, MAP_GENERATION, MAP_OFFSET, MAP_PLACE,
+    NAME_COOKIE, NAME_DIR, NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE,
+    NUMBERS, OVERWRITE, RANGE_FILE, RANGE_OFFSET, RECORD_MAX, TRUNCATE, WRITE, XATTR, ZERO,
 };
 use super::record::{AsRecord, BatchHead, Map, RecordRef};
 use crate::varint::{put, put_bytes, put_delta};
@@ -319,10 +319,10 @@ fn put_map(buf: &mut Vec<u8>, context: &mut Context, map: &Map) {
     }
     mask |= differ(buf, MAP_OFFSET, map.offset, context.block);
     mask |= differ(buf, MAP_PLACE, map.start, context.place);
-    mask |= differ(buf, MAP_BIRTH, map.birth, context.birth);
+    mask |= differ(buf, MAP_GENERATION, map.generation, context.generation);
     context.block = map.offset.wrapping_add(map.blocks);
     context.place = map.start.wrapping_add(map.blocks);
-    context.birth = map.birth;
+    context.generation = map.generation;
     seal(buf, start, mask);
     put(buf, map.blocks);
 }

@@ -48,7 +48,7 @@ pub(super) const RANGE_OFFSET: u8 = 2;
 pub(super) const MAP_FILE: u8 = 1;
 pub(super) const MAP_OFFSET: u8 = 2;
 pub(super) const MAP_PLACE: u8 = 4;
-pub(super) const MAP_BIRTH: u8 = 8;
+pub(super) const MAP_GENERATION: u8 = 8;
 
 /// The most bytes of a record besides its byte strings: three bytes of flags and the twenty-odd
 /// numbers of a creation.

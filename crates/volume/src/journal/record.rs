@@ -13,7 +13,7 @@ pub struct Map {
     /// Its length in blocks.
     pub blocks: u64,
     /// The generation in which the space was taken.
-    pub birth: u64,
+    pub generation: u64,
     /// Space without content: it reads as zeros.
     pub unwritten: bool,
 }

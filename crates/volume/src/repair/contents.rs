@@ -286,7 +286,7 @@ mod tests {
         let extent = |block, blocks, unwritten| Extent {
             block,
             blocks,
-            birth: 1,
+            generation: 1,
             unwritten,
             shared: false,
         };

@@ -134,7 +134,7 @@ impl<'r> Round<'r> {
             let block = writer.room.copy(from)?;
             let copy = crate::tree::Extent {
                 block,
-                birth: generation,
+                generation,
                 ..extent
             };
             plan.data.insert(key, Some(Held::Extent(copy)));

@@ -174,7 +174,7 @@ fn extent(block: u64, blocks: u32) -> Held {
     Held::Extent(tree::Extent {
         block,
         blocks,
-        birth: 1,
+        generation: 1,
         unwritten: false,
         shared: false,
     })

@@ -18,8 +18,8 @@ use crate::store::NameHasher;
 use crate::superblock::{SLOTS, Superblock};
 use crate::tree;
 use crate::tree::{
-    Birth, Contents, Data, Entries, Entry, EntryKey, HashKey, Hashes, Inode, Inodes, NodeCache,
-    NodeSize, Pointer, Record, Root, Tree, XattrValue,
+    Contents, Data, Entries, Entry, EntryKey, HashKey, Hashes, Inode, Inodes, NodeCache, NodeSize,
+    Origin, Pointer, Record, Root, Tree, XattrValue,
 };
 
 /// The number of the only subvolume.
@@ -58,8 +58,8 @@ pub(super) struct Writer<'w> {
 }
 
 impl<'w> Writer<'w> {
-    fn birth(&self) -> Birth {
-        Birth {
+    fn origin(&self) -> Origin {
+        Origin {
             generation: self.generation,
             subvolume: SUBVOLUME,
         }
@@ -73,12 +73,12 @@ impl<'w> Writer<'w> {
         is_damaged: bool,
         changes: &BTreeMap<R::Key, Option<V>>,
     ) -> Result<Option<Root>> {
-        let (birth, old) = (self.birth(), Tree::<R, Nodes>::new(self.cache, root));
+        let (origin, old) = (self.origin(), Tree::<R, Nodes>::new(self.cache, root));
         if !is_damaged {
             if changes.is_empty() {
                 return Ok(root);
             }
-            let mut merge = old.merge(birth, NodeSize::STANDARD, &mut self.room);
+            let mut merge = old.merge(origin, NodeSize::STANDARD, &mut self.room);
             for (key, change) in changes {
                 match change {
                     Some(value) => merge.put(*key, &value.value())?,
@@ -88,7 +88,7 @@ impl<'w> Writer<'w> {
             return Ok(merge.finish()?.root);
         }
         let empty = Tree::<R, Nodes>::new(self.cache, None);
-        let mut merge = empty.merge(birth, NodeSize::STANDARD, &mut self.room);
+        let mut merge = empty.merge(origin, NodeSize::STANDARD, &mut self.room);
         let mut changes = changes.iter().peekable();
         let mut outcome = Ok(());
         walk(&old, self.generation, |key: R::Key, value: R::Value<'_>| {
@@ -119,10 +119,10 @@ impl<'w> Writer<'w> {
 
     /// Builds the hash tree of these names.
     pub(super) fn hashes(&mut self, entries: Option<Root>, seed: u64) -> Result<Option<Root>> {
-        let (birth, hasher) = (self.birth(), NameHasher::new(seed));
+        let (origin, hasher) = (self.origin(), NameHasher::new(seed));
         let names = Tree::<Entries, Nodes>::new(self.cache, entries);
         let empty = Tree::<Hashes, Nodes>::new(self.cache, None);
-        let mut merge = empty.merge(birth, NodeSize::STANDARD, &mut self.room);
+        let mut merge = empty.merge(origin, NodeSize::STANDARD, &mut self.room);
         let mut outcome = Ok(());
         let mut dir = Ino(0);
         let mut keys: Vec<HashKey> = Vec::new();

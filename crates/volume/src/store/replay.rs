@@ -144,7 +144,7 @@ fn replay_map(space: &Space, applier: &mut Applier<'_, '_>, map: &Map) -> Result
     let extent = extent_of(map);
     let run = Run {
         extent,
-        birth: map.birth,
+        generation: map.generation,
         unwritten: map.unwritten,
     };
     // The file may have some of the blocks at that offset already, as unwritten ones.

@@ -301,7 +301,7 @@ mod tests {
             node: Pointer {
                 block: 0xabcd_ef01_2345,
                 blocks: 4,
-                birth: 3,
+                generation: 3,
             },
             level: 2,
             records: 1 << 33,

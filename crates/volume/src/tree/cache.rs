@@ -9,7 +9,7 @@
 //! unless another reader asked for it meanwhile. Until then it is not counted: it takes no memory
 //! from other caches.
 //!
-//! *Invariants.* Nodes are found by block number and birth generation. A reused block has another
+//! *Invariants.* Nodes are found by block number and generation. A reused block has another
 //! generation, so cached nodes never become stale. Cached nodes have been verified. The bytes stay
 //! within the bound, except for one node a shard; after the bound was lowered, as other nodes
 //! arrive or by `shrink`.
@@ -192,13 +192,13 @@ impl<S: NodeSource> NodeCache<S> {
     pub fn forget(&self, pointer: Pointer) {
         self.shard(pointer)
             .lock()
-            .forget((pointer.block, pointer.birth));
+            .forget((pointer.block, pointer.generation));
     }
 
     /// Drops a node that a scan has passed.
     pub(super) fn pass(&self, node: &Node) {
         let pointer = node.pointer();
-        let place = (pointer.block, pointer.birth);
+        let place = (pointer.block, pointer.generation);
         let mut shard = self.shard(pointer).lock();
         if shard.held.get(&place).is_some_and(|held| held.once) {
             shard.forget(place);
@@ -219,7 +219,7 @@ impl<S: NodeSource> NodeCache<S> {
     }
 
     fn shard(&self, pointer: Pointer) -> &Mutex<Shard> {
-        let mixed = (pointer.block ^ pointer.birth).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (pointer.block ^ pointer.generation).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &self.shards[(mixed >> 60) as usize % SHARDS]
     }
 
@@ -271,7 +271,7 @@ impl<S: NodeSource> NodeCache<S> {
     /// A node in memory.
     fn find<R: Record>(&self, usage: Use, pointer: Pointer, level: u8) -> Option<Result<Node>> {
         let mut shard = self.shard(pointer).lock();
-        let node = shard.find((pointer.block, pointer.birth), usage)?;
+        let node = shard.find((pointer.block, pointer.generation), usage)?;
         drop(shard);
         // Of another tree or level: verified, but not for this place.
         let fits = node.belongs(R::KIND, level) && node.pointer() == pointer;
@@ -307,7 +307,7 @@ impl<S: NodeSource> NodeCache<S> {
             let held = self
                 .shard(**pointer)
                 .lock()
-                .holds((pointer.block, pointer.birth));
+                .holds((pointer.block, pointer.generation));
             !held && self.check_place(**pointer).is_ok()
         };
         let missing: Vec<Pointer> = pointers.iter().filter(absent).copied().collect();
@@ -381,16 +381,18 @@ impl Shard {
     }
 
     fn keep(&mut self, node: Node, usage: Use, limit: usize) {
-        let Pointer { block, birth, .. } = node.pointer();
+        let Pointer {
+            block, generation, ..
+        } = node.pointer();
         let len = node.bytes().len();
-        if self.holds((block, birth)) {
+        if self.holds((block, generation)) {
             return;
         }
         while self.bytes > 0 && self.bytes + len > limit {
             self.evict(limit);
         }
         self.held.insert(
-            (block, birth),
+            (block, generation),
             Held {
                 node,
                 uses: 0,
@@ -401,7 +403,7 @@ impl Shard {
         if usage == Use::Once {
             self.once_bytes += len;
         }
-        self.small.push_back((block, birth));
+        self.small.push_back((block, generation));
         self.small_bytes += len;
         self.bytes += len;
     }

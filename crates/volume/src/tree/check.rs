@@ -199,8 +199,8 @@ impl<R: Record, S: NodeSource, I: Inspect<R>> Walk<'_, R, S, I> {
     /// Reads a node and checks the properties of all nodes.
     fn load(&mut self, place: &Place<R::Key>) -> Option<Node> {
         self.inspect.node(place.node, place.level);
-        if place.node.birth > place.newest {
-            let (found, newest) = (place.node.birth, place.newest);
+        if place.node.generation > place.newest {
+            let (found, newest) = (place.node.generation, place.newest);
             self.find(place, Defect::Future { found, newest });
         }
         match self.cache.load_anew::<R>(place.node, place.level) {
@@ -250,7 +250,7 @@ impl<R: Record, S: NodeSource, I: Inspect<R>> Walk<'_, R, S, I> {
                 level: place.level - 1,
                 first: Some(key),
                 end: place.end,
-                newest: node.pointer().birth,
+                newest: node.pointer().generation,
             });
         }
         children

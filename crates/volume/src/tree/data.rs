@@ -66,7 +66,7 @@ pub struct Extent {
     /// Length in blocks; not 0.
     pub blocks: u32,
     /// The generation that allocated it.
-    pub birth: u64,
+    pub generation: u64,
     /// Reads as zeros: allocated, never written.
     pub unwritten: bool,
     /// May have other owners (never in version 1).
@@ -118,8 +118,8 @@ const UNWRITTEN: u8 = 1 << 3;
 const SHARED: u8 = 1 << 4;
 /// Extent: begins in the file where the previous one ends (or, as the first, at 0).
 const FOLLOWS: u8 = 1 << 5;
-/// Extent, external value: of the previous one's birth.
-const SAME_BIRTH: u8 = 1 << 6;
+/// Extent, external value: of the previous one's generation.
+const SAME_GENERATION: u8 = 1 << 6;
 /// Extent, external value: begins on the device where the previous one ends.
 const ADJACENT: u8 = 1 << 7;
 /// Extended attribute: the value lies in blocks of its own.
@@ -135,7 +135,7 @@ pub struct DataContext {
     end: u64,
     /// Its end on the device.
     block_end: u64,
-    birth: u64,
+    generation: u64,
 }
 
 impl Key for DataKey {
@@ -179,7 +179,7 @@ impl Extent {
     fn flags(&self, context: &DataContext) -> u8 {
         flag(self.unwritten, UNWRITTEN)
             | flag(self.shared, SHARED)
-            | flag(self.birth == context.birth, SAME_BIRTH)
+            | flag(self.generation == context.generation, SAME_GENERATION)
             | flag(self.block == context.block_end, ADJACENT)
     }
 
@@ -188,11 +188,11 @@ impl Extent {
         if self.block != context.block_end {
             put_delta(out, self.block, context.block_end);
         }
-        if self.birth != context.birth {
-            put_delta(out, self.birth, context.birth);
+        if self.generation != context.generation {
+            put_delta(out, self.generation, context.generation);
         }
         context.block_end = self.block + u64::from(self.blocks);
-        context.birth = self.birth;
+        context.generation = self.generation;
     }
 
     fn decode(context: &mut DataContext, tag: u8, input: &mut Reader<'_>) -> Option<Self> {
@@ -201,13 +201,13 @@ impl Extent {
             0 => input.delta(context.block_end)?,
             _ => context.block_end,
         };
-        if tag & SAME_BIRTH == 0 {
-            context.birth = input.delta(context.birth)?;
+        if tag & SAME_GENERATION == 0 {
+            context.generation = input.delta(context.generation)?;
         }
         let extent = Self {
             block,
             blocks,
-            birth: context.birth,
+            generation: context.generation,
             unwritten: tag & UNWRITTEN != 0,
             shared: tag & SHARED != 0,
         };

@@ -37,7 +37,7 @@ pub enum Defect {
     },
     /// It is newer than the superblock that leads to it.
     Future {
-        /// The birth generation.
+        /// Its generation.
         found: u64,
         /// The superblock's generation.
         newest: u64,

@@ -16,7 +16,7 @@
 use super::cache::{NodeSource, Use};
 use super::error::{Defect, Error, Result};
 use super::lookup::Tree;
-use super::node::{Birth, Node, child};
+use super::node::{Node, Origin, child};
 use super::node_size::NodeSize;
 use super::output::{NodeSpace, Output};
 use super::pointer::{LEVEL_MAX, Pointer, Root};
@@ -83,7 +83,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
     /// Begins to change this tree into a new one, with nodes in `space`.
     pub fn merge<'s, N: NodeSpace>(
         &self,
-        birth: Birth,
+        origin: Origin,
         node_size: NodeSize,
         space: &'s mut N,
     ) -> Merge<'c, 's, R, S, N> {
@@ -91,7 +91,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         let volume = self.cache.source().volume();
         Merge {
             tree: *self,
-            output: Output::new(space, node_size, birth, volume, goal),
+            output: Output::new(space, node_size, origin, volume, goal),
             started: false,
             path: Vec::new(),
             leaf: None,

@@ -48,7 +48,7 @@ pub use hashes::{HashContext, HashKey, Hashes};
 pub use inodes::{Inode, InodeContext, Inodes};
 pub use lookup::Tree;
 pub use merge::{Merge, Merged};
-pub use node::{Birth, Node};
+pub use node::{Node, Origin};
 pub use node_size::NodeSize;
 pub use output::NodeSpace;
 pub use pointer::{ADDRESS_BITS, LEVEL_MAX, NODE_BLOCKS_MAX, Pointer, Root};

@@ -22,7 +22,7 @@ pub(super) const OFFSET: usize = 2;
 
 /// The generation and subvolume of a new node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Birth {
+pub struct Origin {
     /// The generation that the next superblock will have.
     pub generation: u64,
     /// The subvolume that wrote it.
@@ -52,7 +52,7 @@ impl Header {
         bytes[5] = self.level;
         bytes[6..8].copy_from_slice(&self.node.blocks.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.node.block.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.node.birth.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.node.generation.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.subvolume.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.used.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.count.to_le_bytes());
@@ -74,13 +74,13 @@ impl Header {
         }
         let (kind, level, blocks) = (reader.byte()?, reader.byte()?, reader.short()?);
         let _checksum_and_volume = long(&mut reader)?;
-        let (block, birth) = (long(&mut reader)?, long(&mut reader)?);
+        let (block, generation) = (long(&mut reader)?, long(&mut reader)?);
         let (subvolume, used, count) = (word(&mut reader)?, word(&mut reader)?, word(&mut reader)?);
         let (runs, flags) = (reader.short()?, reader.short()?);
         let node = Pointer {
             block,
             blocks,
-            birth,
+            generation,
         };
         (flags == 0).then_some(Self {
             kind,
@@ -131,11 +131,11 @@ impl Node {
         if found.block != pointer.block {
             return Err(Defect::Address { found: found.block });
         }
-        if found.birth != pointer.birth {
-            let expected = pointer.birth;
+        if found.generation != pointer.generation {
+            let expected = pointer.generation;
             return Err(Defect::Generation {
                 expected,
-                found: found.birth,
+                found: found.generation,
             });
         }
         if header.kind != kind as u8 {

@@ -8,7 +8,7 @@
 
 use super::error::{Defect, Error, Result};
 use super::leaf::{Fit, Leaf, LeafWriter};
-use super::node::{BLOCK, Birth, HEADER, Header};
+use super::node::{BLOCK, HEADER, Header, Origin};
 use super::node_size::NodeSize;
 use super::pointer::{LEVEL_MAX, Pointer};
 use super::record::{Key, Record};
@@ -55,7 +55,7 @@ impl<K> Level<K> {
 pub(super) struct Output<'s, R: Record, N: NodeSpace> {
     pub(super) space: &'s mut N,
     node_size: NodeSize,
-    birth: Birth,
+    origin: Origin,
     /// The volume's identity.
     volume: u32,
     leaves: LeafWriter<R>,
@@ -74,14 +74,14 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
     pub(super) fn new(
         space: &'s mut N,
         node_size: NodeSize,
-        birth: Birth,
+        origin: Origin,
         volume: u32,
         goal: u64,
     ) -> Self {
         Self {
             space,
             node_size,
-            birth,
+            origin,
             volume,
             leaves: LeafWriter::new(node_size),
             held: None,
@@ -239,7 +239,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
             kind: R::KIND as u8,
             level: 0,
             node,
-            subvolume: self.birth.subvolume,
+            subvolume: self.origin.subvolume,
             used: leaf.used() as u32,
             count: leaf.records(),
             runs: leaf.runs(),
@@ -310,7 +310,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
             kind: R::KIND as u8,
             level: index as u8 + 1,
             node,
-            subvolume: self.birth.subvolume,
+            subvolume: self.origin.subvolume,
             used: bytes.len() as u32,
             count: children.len() as u32,
             runs: 0,
@@ -326,7 +326,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         let node = Pointer {
             block,
             blocks,
-            birth: self.birth.generation,
+            generation: self.origin.generation,
         };
         self.taken.push(node);
         self.goal = block + u64::from(blocks);

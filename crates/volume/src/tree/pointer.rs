@@ -9,7 +9,7 @@ pub const NODE_BLOCKS_MAX: u16 = 16;
 /// The highest level of a root. Nodes of 16 KiB hold 2^64 records far below it.
 pub const LEVEL_MAX: u8 = 15;
 
-/// A pointer to a node: its place, its length, and its birth.
+/// A pointer to a node: its place, its length, and its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pointer {
     /// First block; below 2^48.
@@ -17,14 +17,14 @@ pub struct Pointer {
     /// Length in blocks of 4 KiB: 1 to [`NODE_BLOCKS_MAX`].
     pub blocks: u16,
     /// The generation that wrote it.
-    pub birth: u64,
+    pub generation: u64,
 }
 
 impl Pointer {
     /// Bytes of a pointer on disk.
     pub const LEN: usize = 16;
 
-    /// Block number and length in one word, then the birth generation.
+    /// Block number and length in one word, then the generation.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         debug_assert!(
@@ -34,7 +34,7 @@ impl Pointer {
         let place = self.block | u64::from(self.blocks) << ADDRESS_BITS;
         let mut bytes = [0; Self::LEN];
         bytes[..8].copy_from_slice(&place.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.birth.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.generation.to_le_bytes());
         bytes
     }
 
@@ -42,13 +42,13 @@ impl Pointer {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (place, rest) = bytes.split_first_chunk()?;
-        let (birth, _) = rest.split_first_chunk()?;
+        let (generation, _) = rest.split_first_chunk()?;
         let place = u64::from_le_bytes(*place);
         let blocks = (place >> ADDRESS_BITS) as u16;
         (1..=NODE_BLOCKS_MAX).contains(&blocks).then_some(Self {
             block: place & ((1 << ADDRESS_BITS) - 1),
             blocks,
-            birth: u64::from_le_bytes(*birth),
+            generation: u64::from_le_bytes(*generation),
         })
     }
 }
@@ -110,7 +110,7 @@ mod tests {
             node: Pointer {
                 block: 9,
                 blocks: 4,
-                birth: 1,
+                generation: 1,
             },
             level: 0,
             records: 1,

@@ -21,7 +21,7 @@ const WINDOWS: [u32; 4] = [1, 16, 64, 256];
 /// One scan below one parent.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReadaheadState {
-    /// Block and birth of the parent; 0: none yet.
+    /// Block and generation of the parent; 0: none yet.
     parent: (u64, u64),
     /// The child behind the last one that was read.
     next: usize,
@@ -45,7 +45,7 @@ impl ReadaheadStates {
     /// Child `index` of `parent` is not in memory. Returns how many children to read from it on, at
     /// least 1 and at most `most`.
     pub(super) fn follow(&self, parent: Pointer, index: usize, most: usize) -> usize {
-        let place = (parent.block, parent.birth);
+        let place = (parent.block, parent.generation);
         let mixed = (place.0 ^ place.1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut row = self.0[(mixed >> 60) as usize % ROWS].lock();
         row.misses += 1;
@@ -92,7 +92,7 @@ mod tests {
         Pointer {
             block,
             blocks: 4,
-            birth: 1,
+            generation: 1,
         }
     }
 

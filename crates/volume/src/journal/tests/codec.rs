@@ -88,7 +88,7 @@ impl Material {
                     offset,
                     start: d,
                     blocks: len,
-                    birth: e,
+                    generation: e,
                     unwritten: self.sign,
                 })];
             }

@@ -111,7 +111,7 @@ fn a_group_that_is_given_up_ends_everything_before_another_begins() {
         offset: 0,
         start: 9,
         blocks: 1,
-        birth: 1,
+        generation: 1,
         unwritten: true,
     };
     const WAITERS: usize = 4;

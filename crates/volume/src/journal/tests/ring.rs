@@ -129,7 +129,7 @@ fn maps_follow_the_batches_of_their_cut() {
         offset: 3,
         start: 1 << 40,
         blocks: 17,
-        birth: 4,
+        generation: 4,
         unwritten: false,
     };
     let batch = creation(0, b"file");

@@ -69,7 +69,7 @@ fn apply_in(
         store.recorder.placed(extent.length);
         Ok(Run {
             extent,
-            birth: store.next_generation(),
+            generation: store.next_generation(),
             unwritten: true,
         })
     };

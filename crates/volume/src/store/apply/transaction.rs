@@ -369,7 +369,7 @@ impl<'m> Applier<'m, '_> {
                     offset: at,
                     start: run.extent.start,
                     blocks: run.extent.length,
-                    birth: run.birth,
+                    generation: run.generation,
                     unwritten: true,
                 }));
                 at += run.extent.length;

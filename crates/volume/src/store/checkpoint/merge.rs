@@ -8,7 +8,7 @@ use super::records::data_changes;
 use crate::error::{Error, Result};
 use crate::store::load::{Blocks, DataRecords, SnapshotReader};
 use crate::store::memtable::{Memtable, NameHasher, Names, Object, Roots, SUBVOLUME};
-use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, NodeSize, Root};
+use crate::tree::{self, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, NodeSize, Origin, Root};
 
 pub(in crate::store) struct TreeMerge<'f> {
     /// For the trees before the merge.
@@ -23,8 +23,8 @@ pub(in crate::store) struct TreeMerge<'f> {
 }
 
 impl<'f> TreeMerge<'f> {
-    fn birth(&self) -> Birth {
-        Birth {
+    fn origin(&self) -> Origin {
+        Origin {
             generation: self.nodes.generation(),
             subvolume: SUBVOLUME as u32,
         }
@@ -44,7 +44,7 @@ impl<'f> TreeMerge<'f> {
     fn inodes(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.inodes();
-        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
+        let mut merge = tree.merge(self.origin(), self.node_size, &mut space);
         let mut before = None;
         self.memtable.each_of(&self.inos, |ino, object| {
             match &object.record {
@@ -129,7 +129,7 @@ impl<'f> TreeMerge<'f> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.orphans();
         let had_any = tree.root().is_some();
-        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
+        let mut merge = tree.merge(self.origin(), self.node_size, &mut space);
         self.memtable
             .each_of(&self.inos, |ino, object| match &object.record {
                 Some(Some(record)) if record.nlink == 0 => {
@@ -145,7 +145,7 @@ impl<'f> TreeMerge<'f> {
     fn entries(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.entries();
-        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
+        let mut merge = tree.merge(self.origin(), self.node_size, &mut space);
         self.each_with_names(|dir, names| {
             names.after(0).try_for_each(|place| {
                 let cookie = place.cookie;
@@ -170,7 +170,7 @@ impl<'f> TreeMerge<'f> {
     fn hashes(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.hashes();
-        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
+        let mut merge = tree.merge(self.origin(), self.node_size, &mut space);
         self.each_with_names(|dir, names| {
             for change in hash_changes(names, self.hasher) {
                 let key = HashKey {
@@ -193,7 +193,7 @@ impl<'f> TreeMerge<'f> {
     fn data(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.snapshot_reader.data();
-        let mut merge = tree.merge(self.birth(), self.node_size, &mut space);
+        let mut merge = tree.merge(self.origin(), self.node_size, &mut space);
         let mut before = DataRecords::of(tree);
         self.memtable.each_of(&self.inos, |ino, object| {
             for (key, value) in data_changes(&mut before, ino, object, self.hasher, self.nodes)? {

@@ -162,7 +162,7 @@ fn records_after(
                     block: run.extent.start,
                     // A run never leaves its flex group.
                     blocks: run.extent.length as u32,
-                    birth: run.birth,
+                    generation: run.generation,
                     unwritten: run.unwritten,
                     shared: false,
                 };
@@ -245,7 +245,7 @@ fn move_out(nodes: &NewNodes<'_>, bytes: &[u8]) -> Result<Value> {
         extent: tree::Extent {
             block,
             blocks,
-            birth: nodes.generation(),
+            generation: nodes.generation(),
             unwritten: false,
             shared: false,
         },

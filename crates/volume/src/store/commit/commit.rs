@@ -331,7 +331,7 @@ fn place_file(
             offset,
             start: run.extent.start,
             blocks: run.extent.length,
-            birth: run.birth,
+            generation: run.generation,
             unwritten: false,
         });
     };

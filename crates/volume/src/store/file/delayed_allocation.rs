@@ -280,7 +280,7 @@ mod tests {
         let mut mapping = Mapping::default();
         let run = Run {
             extent: Extent::new(5000, 1),
-            birth: 1,
+            generation: 1,
             unwritten: false,
         };
         mapping.map(7 * WINDOW + 1, run);
@@ -302,12 +302,12 @@ mod tests {
         let mut mapping = Mapping::default();
         for at in (0..WINDOW).step_by(7) {
             let extent = Extent::new(10_000 + 2 * at, 1);
-            let (birth, unwritten) = (1, false);
+            let (generation, unwritten) = (1, false);
             mapping.map(
                 at,
                 Run {
                     extent,
-                    birth,
+                    generation,
                     unwritten,
                 },
             );
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(asked(&mapping, 0..300, 300), [false]);
         let run = Run {
             extent: Extent::new(5000, 300),
-            birth: 1,
+            generation: 1,
             unwritten: false,
         };
         mapping.map(0, run);

@@ -16,7 +16,7 @@ pub(in crate::store) struct Run {
     /// Their place on the device.
     pub(in crate::store) extent: Extent,
     /// The generation that allocated them.
-    pub(in crate::store) birth: u64,
+    pub(in crate::store) generation: u64,
     /// Allocated but never written: reads as zeros.
     pub(in crate::store) unwritten: bool,
 }
@@ -26,7 +26,7 @@ impl Run {
     pub(in crate::store) fn of(extent: &tree::Extent) -> Self {
         Self {
             extent: Extent::new(extent.block, u64::from(extent.blocks)),
-            birth: extent.birth,
+            generation: extent.generation,
             unwritten: extent.unwritten,
         }
     }
@@ -47,17 +47,17 @@ impl Run {
         }
     }
 
-    /// Whatever their births: nothing is shared before there are snapshots.
+    /// Whatever their generations: nothing is shared before there are snapshots.
     fn continues(&self, other: &Self) -> bool {
         other.extent.start + other.extent.length == self.extent.start
             && self.unwritten == other.unwritten
     }
 
-    /// This run with `other`, which continues it. The older birth counts: it may make an unshared
-    /// extent look shared, but never the reverse.
+    /// This run with `other`, which continues it. The older generation counts: it may make an
+    /// unshared extent look shared, but never the reverse.
     fn with(self, other: &Self) -> Self {
         Self {
-            birth: self.birth.min(other.birth),
+            generation: self.generation.min(other.generation),
             ..self.first(self.extent.length + other.extent.length)
         }
     }
@@ -215,7 +215,7 @@ mod tests {
     fn run(start: u64, blocks: u64, unwritten: bool) -> Run {
         Run {
             extent: Extent::new(start, blocks),
-            birth: 1,
+            generation: 1,
             unwritten,
         }
     }

@@ -14,7 +14,7 @@ pub(in crate::store) struct FileAllocator<'s> {
     store: &'s Inner,
     ino: Ino,
     reservation: &'s mut Reservation,
-    birth: u64,
+    generation: u64,
     pieces: Option<Arc<Preallocations>>,
     /// What was allocated, to be [recorded](crate::space::Space::record).
     pub(in crate::store) fresh: Vec<Extent>,
@@ -31,7 +31,7 @@ impl<'s> FileAllocator<'s> {
             store,
             ino,
             reservation,
-            birth: store.next_generation(),
+            generation: store.next_generation(),
             pieces: store.preallocations.pieces(ino),
             fresh: Vec::new(),
         }
@@ -43,7 +43,7 @@ impl<'s> FileAllocator<'s> {
         self.fresh.push(extent);
         Run {
             extent,
-            birth: self.birth,
+            generation: self.generation,
             unwritten: true,
         }
     }

@@ -47,7 +47,7 @@ fn read_everything<R: Sample>(bench: &Bench<'_, R>, rng: &mut ChaCha8Rng, honest
 /// A merge over damage succeeds or fails as one.
 fn merge_over<R: Sample>(bench: &mut Bench<'_, R>, rng: &mut ChaCha8Rng) {
     let taken = bench.memory.state().lengths.clone();
-    let birth = super::super::Birth {
+    let origin = super::super::Origin {
         generation: 1000,
         subvolume: 1,
     };
@@ -61,7 +61,7 @@ fn merge_over<R: Sample>(bench: &mut Bench<'_, R>, rng: &mut ChaCha8Rng) {
     let mut space = bench.memory;
     let result = bench
         .tree()
-        .merge_all(birth, bench.node_size, &mut space, list);
+        .merge_all(origin, bench.node_size, &mut space, list);
     if result.is_err() {
         assert_eq!(bench.memory.state().lengths, taken);
     }
@@ -228,25 +228,28 @@ fn a_stale_node_is_found_by_its_generation() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut bench = planted::<Entries>(&memory, &mut rng);
     let root = bench.root.expect("not empty");
-    let birth = root.node.birth + 1;
+    let generation = root.node.generation + 1;
     bench.root = Some(Root {
-        node: super::super::Pointer { birth, ..root.node },
+        node: super::super::Pointer {
+            generation,
+            ..root.node
+        },
         ..root
     });
-    bench.generation = birth;
+    bench.generation = generation;
     let expected = Defect::Generation {
-        expected: birth,
-        found: root.node.birth,
+        expected: generation,
+        found: root.node.generation,
     };
     assert_eq!(bench.check(1).findings[0].defect, expected);
     bench.root = Some(root);
-    bench.generation = root.node.birth - 1;
+    bench.generation = root.node.generation - 1;
     let defect = bench.check(1).findings[0].defect;
     assert_eq!(
         defect,
         Defect::Future {
-            found: root.node.birth,
-            newest: root.node.birth - 1
+            found: root.node.generation,
+            newest: root.node.generation - 1
         }
     );
 }

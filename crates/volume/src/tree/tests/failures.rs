@@ -1,6 +1,6 @@
 //! Merges that fail, at every call that can.
 
-use super::super::{Birth, Contents, Entries, Error, Hashes, Inodes, NodeSize};
+use super::super::{Contents, Entries, Error, Hashes, Inodes, NodeSize, Origin};
 use super::memory::Memory;
 use super::model::{Bench, Changes, changes};
 use super::sample::Sample;
@@ -51,13 +51,13 @@ fn changes_out_of_order_and_records_that_cannot_be_stored_are_refused() {
     let memory = Memory::default();
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     let bench = Bench::<Inodes>::new(&memory, NodeSize::STANDARD);
-    let birth = Birth {
+    let origin = Origin {
         generation: 1,
         subvolume: 1,
     };
     let inode = Inodes::owned(&mut rng, Ino(7));
     let mut space = &memory;
-    let mut merge = bench.tree().merge(birth, bench.node_size, &mut space);
+    let mut merge = bench.tree().merge(origin, bench.node_size, &mut space);
     merge.put(Ino(7), &inode).expect("in order");
     assert_eq!(merge.put(Ino(7), &inode), Err(Error::Unsorted));
     assert_eq!(merge.delete(Ino(3)), Err(Error::Unsorted));

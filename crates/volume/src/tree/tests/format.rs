@@ -1,8 +1,8 @@
 //! The bytes of `docs/format.md`: a change here is a change of the format.
 
 use super::super::{
-    Birth, Contents, Data, DataKey, DataKind, Error, Extent, HashKey, Hashes, Inodes, NodeCache,
-    NodeSize, Record, Tree, XattrValue,
+    Contents, Data, DataKey, DataKind, Error, Extent, HashKey, Hashes, Inodes, NodeCache, NodeSize,
+    Origin, Record, Tree, XattrValue,
 };
 use super::memory::{Change, Memory};
 use super::sizes::fresh;
@@ -12,7 +12,7 @@ use holdfast_types::Ino;
 fn leaf<'v, R: Record>(records: Vec<(R::Key, R::Value<'v>)>) -> Vec<u8> {
     let memory = Memory::default();
     let cache = NodeCache::new(&memory, 0);
-    let birth = Birth {
+    let origin = Origin {
         generation: 0x0102_0304_0506_0708,
         subvolume: 0x0a0b_0c0d,
     };
@@ -21,7 +21,7 @@ fn leaf<'v, R: Record>(records: Vec<(R::Key, R::Value<'v>)>) -> Vec<u8> {
         .map(|(key, value)| Ok::<_, Error>((key, Change::Put(value))));
     let tree = Tree::<R, _>::new(&cache, None);
     let merged = tree
-        .merge_all(birth, NodeSize::STANDARD, &mut &memory, changes)
+        .merge_all(origin, NodeSize::STANDARD, &mut &memory, changes)
         .expect("sound");
     let root = merged.root.expect("not empty");
     assert_eq!(root.level, 0);
@@ -68,10 +68,10 @@ fn a_leaf_of_hashes_is_as_described() {
 
 #[test]
 fn a_leaf_of_contents_is_as_described() {
-    let extent = |block, blocks, birth| Extent {
+    let extent = |block, blocks, generation| Extent {
         block,
         blocks,
-        birth,
+        generation,
         unwritten: false,
         shared: false,
     };
@@ -112,7 +112,7 @@ fn a_leaf_of_contents_is_as_described() {
         &[0, 5, 0, 2, b'h', b'i'],
         // Follows.
         &[0x21, 1, 8, 0xc8, 1, 14],
-        // Same, unwritten, follows, same birth, adjacent.
+        // Same, unwritten, follows, same generation, adjacent.
         &[0xed, 2],
         &[0x05, 12, 1, 0x77, 4],
         &[0x02, 0, 3, 1, b'n', 1, b'v'],
@@ -131,14 +131,14 @@ fn a_leaf_of_contents_is_as_described() {
 fn interior_nodes_are_as_described() {
     let memory = Memory::default();
     let cache = NodeCache::new(&memory, 0);
-    let birth = Birth {
+    let origin = Origin {
         generation: 3,
         subvolume: 1,
     };
     let changes = [1_u64, 2].map(|ino| Ok::<_, Error>((Ino(ino), Change::Put(fresh(ino, 0, 1)))));
     let tree = Tree::<Inodes, _>::new(&cache, None);
     let merged = tree
-        .merge_all(birth, NodeSize::tiny(64, 1), &mut &memory, changes)
+        .merge_all(origin, NodeSize::tiny(64, 1), &mut &memory, changes)
         .expect("sound");
     let root = merged.root.expect("not empty");
     assert_eq!((root.level, root.node.blocks), (1, 2));

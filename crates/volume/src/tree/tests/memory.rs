@@ -5,7 +5,7 @@ use super::super::error::{Error, Result};
 use super::super::node::BLOCK;
 use super::super::output::NodeSpace;
 use super::super::pointer::Pointer;
-use super::super::{Birth, Merged, NodeSize, Record, Tree};
+use super::super::{Merged, NodeSize, Origin, Record, Tree};
 use holdfast_types::Errno;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ impl<R: Record, S: NodeSource> Tree<'_, R, S> {
     /// unchanged and every block taken was given back.
     pub(super) fn merge_all<'v, N, E, I>(
         &self,
-        birth: Birth,
+        origin: Origin,
         node_size: NodeSize,
         space: &mut N,
         changes: I,
@@ -169,7 +169,7 @@ impl<R: Record, S: NodeSource> Tree<'_, R, S> {
         E: From<Error>,
         I: IntoIterator<Item = Result<(R::Key, Change<R::Value<'v>>), E>>,
     {
-        let mut merge = self.merge(birth, node_size, space);
+        let mut merge = self.merge(origin, node_size, space);
         for change in changes {
             match change? {
                 (key, Change::Put(value)) => merge.put(key, &value)?,

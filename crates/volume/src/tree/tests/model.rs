@@ -1,8 +1,8 @@
 //! Random merges, compared record by record with a `BTreeMap`.
 
 use super::super::{
-    Birth, Contents, Entries, Error, Finding, Hashes, Inodes, Inspect, NODE_BLOCKS_MAX, NodeCache,
-    NodeSize, Pointer, Record, Root, Tree,
+    Contents, Entries, Error, Finding, Hashes, Inodes, Inspect, NODE_BLOCKS_MAX, NodeCache,
+    NodeSize, Origin, Pointer, Record, Root, Tree,
 };
 use super::memory::{Change, Memory};
 use super::sample::Sample;
@@ -75,7 +75,7 @@ impl<'m, R: Sample> Bench<'m, R> {
 
     pub(super) fn merge(&mut self, changes: &Changes<R>) -> Result<(), Error> {
         self.generation += 1;
-        let birth = Birth {
+        let origin = Origin {
             generation: self.generation,
             subvolume: 1,
         };
@@ -88,7 +88,7 @@ impl<'m, R: Sample> Bench<'m, R> {
         });
         let merged = self
             .tree()
-            .merge_all(birth, self.node_size, &mut space, list)?;
+            .merge_all(origin, self.node_size, &mut space, list)?;
         let before = self.model.len();
         for (&key, owned) in changes {
             match owned {

@@ -24,14 +24,14 @@ fn a_cursor_stays_in_its_tree_while_the_tree_gets_new_roots() {
     let memory = Memory::default();
     let bench = numbered(&memory, 2000);
     let mut cursor = bench.tree().range(Some(&Ino(500))).expect("sound");
-    let birth = super::super::Birth {
+    let origin = super::super::Origin {
         generation: 2,
         subvolume: 1,
     };
     let all = (1..=2000).map(|ino| Ok::<_, Error>((Ino(ino), Change::Delete)));
     let merged = bench
         .tree()
-        .merge_all(birth, bench.node_size, &mut &memory, all)
+        .merge_all(origin, bench.node_size, &mut &memory, all)
         .expect("sound");
     assert_eq!((merged.root, merged.deleted), (None, 2000));
     for ino in 500..=2000 {

@@ -187,7 +187,7 @@ fn extent(rng: &mut ChaCha8Rng) -> Extent {
     Extent {
         block: if near { 64 } else { number(rng) >> 17 },
         blocks: if near { 8 } else { word(rng).max(1) },
-        birth: if near { 3 } else { number(rng) },
+        generation: if near { 3 } else { number(rng) },
         unwritten: rng.random(),
         shared: rng.random(),
     }

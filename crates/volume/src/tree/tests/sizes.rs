@@ -1,7 +1,7 @@
 //! Bytes per record, heights, and how full nodes are.
 
 use super::super::{
-    Birth, Entries, Entry, EntryKey, Error, HashKey, Hashes, Inode, Inodes, NodeCache, NodeSize,
+    Entries, Entry, EntryKey, Error, HashKey, Hashes, Inode, Inodes, NodeCache, NodeSize, Origin,
     Record, Tree,
 };
 use super::memory::{Change, Memory};
@@ -48,14 +48,14 @@ pub(super) fn fresh(ino: u64, now: i64, dir: u64) -> Inode {
 fn bytes_per_record<'v, R: Record>(changes: impl Iterator<Item = (R::Key, R::Value<'v>)>) -> f64 {
     let memory = Memory::default();
     let cache = NodeCache::new(&memory, 1 << 20);
-    let birth = Birth {
+    let origin = Origin {
         generation: 1,
         subvolume: 1,
     };
     let changes = changes.map(|(key, value)| Ok::<_, Error>((key, Change::Put(value))));
     let tree = Tree::<R, _>::new(&cache, None);
     let merged = tree
-        .merge_all(birth, NodeSize::STANDARD, &mut &memory, changes)
+        .merge_all(origin, NodeSize::STANDARD, &mut &memory, changes)
         .expect("sound");
     let records = merged.root.expect("not empty").records;
     assert_eq!(records, merged.added);

@@ -41,7 +41,7 @@ fn a_dump_shows_every_part_of_a_volume() {
         } else {
             "child: "
         };
-        shows(&text, &[inside, "birth: "]);
+        shows(&text, &[inside, "generation: "]);
     }
     let mut batches = String::new();
     dump.journal(|batch| batches += batch).unwrap();

@@ -42,7 +42,7 @@ impl Device {
         self.next += blocks + 1;
         Run {
             extent: Extent::new(start, blocks),
-            birth: 1,
+            generation: 1,
             unwritten: true,
         }
     }
