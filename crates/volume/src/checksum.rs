@@ -19,6 +19,14 @@ pub fn checksum(bytes: &[u8], field: Range<usize>) -> u64 {
     u64::from(crc32c::crc32c_append(zeros, &bytes[field.end..]))
 }
 
+/// One step of the generator SplitMix64 (Steele, Lea and Flood, 2014).
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

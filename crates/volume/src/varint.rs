@@ -68,12 +68,30 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
+    /// The next `N` bytes.
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (&taken, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
     /// Two bytes as a number.
     #[inline]
     pub fn short(&mut self) -> Option<u16> {
-        let (&taken, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(u16::from_le_bytes(taken))
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes as a number.
+    #[inline]
+    pub(crate) fn word(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes as a number.
+    #[inline]
+    pub(crate) fn long(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
     }
 
     /// A number of up to 64 bits.

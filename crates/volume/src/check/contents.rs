@@ -6,7 +6,6 @@ use super::context::{Context, Records};
 use super::finding::{Branch, Finding, Owner};
 use super::inodes::{BLOCKS, Census, INLINE, Known};
 use crate::block::BLOCK;
-use crate::space;
 use crate::store::NameHasher;
 use crate::tree::{Contents, Data, DataKey, Extent, XattrValue};
 
@@ -214,7 +213,7 @@ impl Content<'_> {
     }
 
     fn reference(&self, extent: &Extent, owner: Owner) {
-        let extent = space::Extent::new(extent.block, u64::from(extent.blocks));
+        let extent = extent.span();
         self.context
             .references
             .reference(extent, owner, self.context.sink);

@@ -5,7 +5,6 @@ use super::finding::{Branch, Finding, Owner};
 use super::meter::Meter;
 use super::sink::Sink;
 use crate::nodes::Nodes;
-use crate::space::Extent;
 use crate::superblock::Superblock;
 use crate::tree::{self, Inspect, NodeCache, Pointer, Record, Tree};
 
@@ -68,7 +67,7 @@ impl<R: Record, S: Records<R>> Inspect<R> for Part<'_, S> {
     }
 
     fn node(&mut self, node: Pointer, _level: u8) {
-        let extent = Extent::new(node.block, u64::from(node.blocks));
+        let extent = node.span();
         let Context {
             references, sink, ..
         } = self.context;

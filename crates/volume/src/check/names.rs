@@ -13,6 +13,7 @@ use super::context::{Context, Records};
 use super::finding::{Branch, Finding};
 use super::inodes::{AT_PARENT, Census};
 use super::walk::walk;
+use crate::checksum::mix;
 use crate::store::NameHasher;
 use crate::tree::{Entries, Entry, EntryKey, HashKey, Hashes};
 
@@ -20,13 +21,6 @@ use crate::tree::{Entries, Entry, EntryKey, HashKey, Hashes};
 const SETS: usize = 4096;
 /// The most keys of differing sets that are compared: 24 bytes each, in two sets.
 const KEYS_MAX: usize = 4 << 20;
-
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
-}
 
 fn set_of(dir: Ino) -> usize {
     (mix(dir.0) % SETS as u64) as usize

@@ -11,7 +11,6 @@ use super::census::Census;
 use super::repair_action::{Action, Actions};
 use crate::block::BLOCK;
 use crate::check::BlockSet;
-use crate::space;
 use crate::store::Held;
 use crate::store::NameHasher;
 use crate::tree::{Data, DataKey, DataKind, Extent, XattrValue};
@@ -175,8 +174,7 @@ impl<'s> Survey<'s> {
     }
 
     fn extent(&mut self, key: DataKey, extent: &Extent) {
-        self.taken
-            .insert(space::Extent::new(extent.block, u64::from(extent.blocks)));
+        self.taken.insert(extent.span());
         let known = self.census.get(key.ino);
         let kind = known.map(super::census::Known::kind);
         if self.now.is_inline || !matches!(kind, None | Some(FileType::Regular)) {
@@ -191,7 +189,7 @@ impl<'s> Survey<'s> {
             self.remove(key);
             return;
         };
-        let blocks = space::Extent::new(kept.block, u64::from(kept.blocks));
+        let blocks = kept.span();
         if !self.used.layout().holds(blocks) || self.nodes.overlaps(blocks) {
             self.remove(key);
             return;
@@ -219,7 +217,7 @@ impl<'s> Survey<'s> {
     fn attribute(&mut self, key: DataKey, name: &[u8], value: &XattrValue<'_>) {
         if let XattrValue::External { extent, len } = value {
             let room = u64::from(extent.blocks) * BLOCK as u64;
-            let blocks = space::Extent::new(extent.block, u64::from(extent.blocks));
+            let blocks = extent.span();
             self.taken.insert(blocks);
             let fits = u64::from(*len) <= room && *len <= XATTR_MAX;
             if !fits || !self.used.layout().holds(blocks) || self.used.overlaps(blocks) {

@@ -130,8 +130,7 @@ impl<'r> Round<'r> {
             generation,
         };
         for (key, extent) in contested {
-            let from = Extent::new(extent.block, u64::from(extent.blocks));
-            let block = writer.room.copy(from)?;
+            let block = writer.room.copy(extent.span())?;
             let copy = crate::tree::Extent {
                 block,
                 generation,

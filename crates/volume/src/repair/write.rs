@@ -156,7 +156,7 @@ pub(super) fn nodes(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &Bl
     let newest = superblock.generation;
     let [inodes, entries, hashes, _] = superblock.roots.map(|tree| tree[0]);
     let mut mark = |node: Pointer| {
-        used.insert(Extent::new(node.block, u64::from(node.blocks)));
+        used.insert(node.span());
     };
     for root in [inodes, superblock.orphans] {
         visit::<Inodes>(&Tree::new(cache, root), newest, &mut mark, |_, _| {});
@@ -169,15 +169,14 @@ pub(super) fn nodes(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &Bl
 
 /// The blocks of a record of the data tree.
 pub(super) fn blocks_of(data: &Data<'_>) -> Option<Extent> {
-    let extent = match data {
-        Data::Extent(extent) => extent,
-        Data::Xattr {
+    match data {
+        Data::Extent(extent)
+        | Data::Xattr {
             value: XattrValue::External { extent, .. },
             ..
-        } => extent,
-        _ => return None,
-    };
-    Some(Extent::new(extent.block, u64::from(extent.blocks)))
+        } => Some(extent.span()),
+        _ => None,
+    }
 }
 
 /// Marks the blocks of all files and attributes.

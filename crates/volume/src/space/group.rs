@@ -152,9 +152,7 @@ impl State {
 
     /// Marks free blocks as used and not recorded.
     pub(super) fn take(&mut self, range: Range) {
-        if self.recorded.is_none() {
-            self.recorded = Some(self.map().words().into());
-        }
+        self.recorded_bits(|_| ());
         self.map().set(range.from, range.to);
         self.unrecorded += range.length();
     }
@@ -170,10 +168,7 @@ impl State {
     /// # Errors
     /// If one of them is recorded or not used: nothing is changed then.
     pub(super) fn release(&mut self, range: Range) -> Result<(), Error> {
-        self.expect_used(range)?;
-        if let Some(at) = self.first_recorded(range) {
-            return Err(self.used_twice(at));
-        }
+        self.expect_unrecorded(range)?;
         self.map().clear(range.from, range.to);
         self.unrecorded -= range.length();
         Ok(())
@@ -184,10 +179,7 @@ impl State {
     /// # Errors
     /// If one of them is recorded already or not used: nothing is changed then.
     pub(super) fn record(&mut self, range: Range, cut: &Cut) -> Result<(), Error> {
-        self.expect_used(range)?;
-        if let Some(at) = self.first_recorded(range) {
-            return Err(self.used_twice(at));
-        }
+        self.expect_unrecorded(range)?;
         self.freeze(cut);
         self.recorded_bits(|words| bits::set(words, range.from, range.to));
         self.unrecorded -= range.length();
@@ -299,8 +291,7 @@ impl State {
             (None, None) => self.map().words(),
         };
         let words: Box<[u64]> = words.into();
-        let (block, checksum) = slot::encode(layout, self.number, slot, generation, &words);
-        let print = slot::print(self.number, generation, checksum);
+        let (block, print) = slot::encode(layout, self.number, slot, generation, &words);
         self.written = Some(Current { slot, print });
         Some((layout.slot(self.number, slot), block))
     }
@@ -372,6 +363,16 @@ impl State {
         }
     }
 
+    fn expect_unrecorded(&mut self, range: Range) -> Result<(), Error> {
+        self.expect_used(range)?;
+        match self.first_recorded(range) {
+            Some(at) => Err(Error::Used {
+                block: self.extent.start + u64::from(at),
+            }),
+            None => Ok(()),
+        }
+    }
+
     fn expect_recorded(&mut self, range: Range) -> Result<(), Error> {
         self.expect_used(range)?;
         match &self.recorded {
@@ -380,12 +381,6 @@ impl State {
                 _ => Ok(()),
             },
             None => Ok(()),
-        }
-    }
-
-    fn used_twice(&self, at: u32) -> Error {
-        Error::Used {
-            block: self.extent.start + u64::from(at),
         }
     }
 

@@ -25,18 +25,6 @@ impl Recorded {
     }
 }
 
-/// The block to write to a slot, and its part of the seal's fingerprint.
-pub(crate) fn slot_image(
-    layout: &Layout,
-    group: u64,
-    slot: usize,
-    generation: u64,
-    words: &[u64],
-) -> (Box<Block>, u64) {
-    let (block, checksum) = slot::encode(layout, group, slot, generation, words);
-    (block, slot::print(group, generation, checksum))
-}
-
 /// Takes the newer of a group's two bitmaps that a superblock of this generation may mean.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use super::layout::HEADER_SIZE;
 use super::{Layout, SlotError, bits, map};
 use crate::block::BLOCK;
-use crate::checksum::checksum;
+use crate::checksum::{checksum, mix};
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -52,19 +52,11 @@ pub(super) fn print(group: u64, generation: u64, checksum: u64) -> u64 {
         .fold(0, |state, &part| mix(state ^ part))
 }
 
-/// One step of the generator SplitMix64 (Steele, Lea and Flood, 2014).
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
-}
-
 /// Where the checksum lies in a block.
 const CHECKSUM: std::ops::Range<usize> = 8..16;
 
-/// The block of one bitmap, and its checksum.
-pub(super) fn encode(
+/// The block to write to a slot, and its part of the seal's fingerprint.
+pub(crate) fn encode(
     layout: &Layout,
     group: u64,
     slot: usize,
@@ -91,7 +83,7 @@ pub(super) fn encode(
     }
     let sum = checksum(block.as_slice(), CHECKSUM);
     block[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
-    (block, sum)
+    (block, print(group, generation, sum))
 }
 
 /// Reads one slot of a group; bitmaps newer than `generation` were never completed.

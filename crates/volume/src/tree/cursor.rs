@@ -46,9 +46,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
     /// # Errors
     /// When a node cannot be read or is damaged.
     pub fn range(&self, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
-        let mut cursor = Cursor::new(*self);
-        cursor.seek(from)?;
-        Ok(cursor)
+        self.cursor(Use::Reused, from)
     }
 
     /// Like [`Self::range`], for a scan of all records: the nodes that only the scan reads are not
@@ -57,9 +55,16 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
     /// # Errors
     /// When a node cannot be read or is damaged.
     pub fn scan(&self, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
+        self.cursor(Use::Once, from)
+    }
+
+    fn cursor(&self, usage: Use, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
         let mut cursor = Cursor {
-            usage: Use::Once,
-            ..Cursor::new(*self)
+            tree: *self,
+            path: Vec::new(),
+            leaf: None,
+            span: None,
+            usage,
         };
         cursor.seek(from)?;
         Ok(cursor)
@@ -67,16 +72,6 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
 }
 
 impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
-    fn new(tree: Tree<'c, R, S>) -> Self {
-        Self {
-            tree,
-            path: Vec::new(),
-            leaf: None,
-            span: None,
-            usage: Use::Reused,
-        }
-    }
-
     /// Moves before the first record at or above `from`; `None`: before the first of all.
     ///
     /// # Errors

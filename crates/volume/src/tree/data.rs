@@ -4,6 +4,7 @@
 
 use super::pointer::ADDRESS_BITS;
 use super::record::{Key, Kind, Record};
+use crate::space;
 use crate::varint::{Reader, put, put_delta};
 use holdfast_types::{Ino, NAME_MAX};
 
@@ -151,7 +152,7 @@ impl Key for DataKey {
     fn read(bytes: &mut Reader<'_>) -> Option<Self> {
         let ino = Ino::read(bytes)?;
         let kind = kind_of(bytes.byte()?)?;
-        let offset = u64::from_le_bytes(*bytes.take(8)?.first_chunk()?);
+        let offset = bytes.long()?;
         Some(Self { ino, kind, offset })
     }
 }
@@ -170,6 +171,11 @@ fn flag(set: bool, flag: u8) -> u8 {
 }
 
 impl Extent {
+    /// Its blocks.
+    pub(crate) fn span(&self) -> space::Extent {
+        space::Extent::new(self.block, u64::from(self.blocks))
+    }
+
     fn is_storable(&self) -> bool {
         self.blocks > 0
             && self.block < 1 << ADDRESS_BITS

@@ -58,7 +58,7 @@ impl Key for EntryKey {
     #[inline]
     fn read(bytes: &mut Reader<'_>) -> Option<Self> {
         let dir = Ino::read(bytes)?;
-        let cookie = u64::from_le_bytes(*bytes.take(8)?.first_chunk()?);
+        let cookie = bytes.long()?;
         Some(Self { dir, cookie })
     }
 }

@@ -43,8 +43,8 @@ impl Key for HashKey {
     #[inline]
     fn read(bytes: &mut Reader<'_>) -> Option<Self> {
         let dir = Ino::read(bytes)?;
-        let hash = u32::from_le_bytes(*bytes.take(4)?.first_chunk()?);
-        let cookie = u64::from_le_bytes(*bytes.take(8)?.first_chunk()?);
+        let hash = bytes.word()?;
+        let cookie = bytes.long()?;
         Some(Self { dir, hash, cookie })
     }
 }

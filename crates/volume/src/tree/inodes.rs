@@ -128,7 +128,7 @@ impl Key for Ino {
 
     #[inline]
     fn read(bytes: &mut Reader<'_>) -> Option<Self> {
-        Some(Self(u64::from_le_bytes(*bytes.take(8)?.first_chunk()?)))
+        bytes.long().map(Self)
     }
 }
 

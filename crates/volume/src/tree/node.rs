@@ -65,17 +65,13 @@ impl Header {
     /// Reads a header without checking it. `None`: no node begins like this.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
-        let long =
-            |reader: &mut Reader<'_>| Some(u64::from_le_bytes(*reader.take(8)?.first_chunk()?));
-        let word =
-            |reader: &mut Reader<'_>| Some(u32::from_le_bytes(*reader.take(4)?.first_chunk()?));
         if reader.take(4)? != MAGIC {
             return None;
         }
         let (kind, level, blocks) = (reader.byte()?, reader.byte()?, reader.short()?);
-        let _checksum_and_volume = long(&mut reader)?;
-        let (block, generation) = (long(&mut reader)?, long(&mut reader)?);
-        let (subvolume, used, count) = (word(&mut reader)?, word(&mut reader)?, word(&mut reader)?);
+        let _checksum_and_volume = reader.long()?;
+        let (block, generation) = (reader.long()?, reader.long()?);
+        let (subvolume, used, count) = (reader.word()?, reader.word()?, reader.word()?);
         let (runs, flags) = (reader.short()?, reader.short()?);
         let node = Pointer {
             block,

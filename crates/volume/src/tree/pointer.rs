@@ -1,5 +1,6 @@
 //! Pointers to nodes, and roots.
 
+use crate::space::Extent;
 use crate::varint::Reader;
 
 /// Bits of a block number on disk.
@@ -36,6 +37,11 @@ impl Pointer {
         bytes[..8].copy_from_slice(&place.to_le_bytes());
         bytes[8..].copy_from_slice(&self.generation.to_le_bytes());
         bytes
+    }
+
+    /// Its blocks.
+    pub(crate) fn span(&self) -> Extent {
+        Extent::new(self.block, u64::from(self.blocks))
     }
 
     /// Reads a pointer. `None`: too short, or a length that no node has.
@@ -88,7 +94,7 @@ impl Root {
         }
         let mut reader = Reader::new(bytes);
         let node = Pointer::from_bytes(reader.take(Pointer::LEN)?)?;
-        let records = u64::from_le_bytes(*reader.take(8)?.first_chunk()?);
+        let records = reader.long()?;
         let level = reader.byte()?;
         let rest = reader.take(reader.remaining())?;
         let valid = level <= LEVEL_MAX && rest.iter().all(|&byte| byte == 0);

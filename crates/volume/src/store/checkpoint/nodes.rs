@@ -144,7 +144,7 @@ impl NodeSpace for &NewNodes<'_> {
     }
 
     fn free(&mut self, node: Pointer) {
-        self.replace(Extent::new(node.block, u64::from(node.blocks)));
+        self.replace(node.span());
         self.work.borrow_mut().nodes -= 1;
     }
 

@@ -7,7 +7,6 @@ use holdfast_types::Ino;
 use super::nodes::NewNodes;
 use crate::block::BLOCK;
 use crate::error::Result;
-use crate::space::Extent;
 use crate::store::load::DataRecords;
 use crate::store::memtable::{NameHasher, Object, Rest};
 use crate::tree::{self, Contents, Data, DataKey, DataKind, Record as _, XattrValue};
@@ -121,7 +120,7 @@ fn all_go(
             ..
         } = value
         {
-            nodes.replace(Extent::new(extent.block, u64::from(extent.blocks)));
+            nodes.replace(extent.span());
         }
         gone.push((key, None));
     })?;
@@ -230,7 +229,7 @@ fn move_values_out(
         }
     }
     for extent in before.iter().filter(|extent| !kept.contains(&extent.block)) {
-        nodes.replace(Extent::new(extent.block, u64::from(extent.blocks)));
+        nodes.replace(extent.span());
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ impl Run {
     /// The run of an extent record.
     pub(in crate::store) fn of(extent: &tree::Extent) -> Self {
         Self {
-            extent: Extent::new(extent.block, u64::from(extent.blocks)),
+            extent: extent.span(),
             generation: extent.generation,
             unwritten: extent.unwritten,
         }
