@@ -303,14 +303,14 @@ impl<S: NodeSource> NodeCache<S> {
     /// Reads the `pointers` that are not in memory, as one batch. A hint: a failed read fails again
     /// when its result is needed.
     pub(super) fn prefetch<R: Record>(&self, usage: Use, pointers: &[Pointer], level: u8) {
-        let absent = |pointer: &&Pointer| {
+        let is_missing = |pointer: &&Pointer| {
             let held = self
                 .shard(**pointer)
                 .lock()
                 .holds((pointer.block, pointer.generation));
             !held && self.check_place(**pointer).is_ok()
         };
-        let missing: Vec<Pointer> = pointers.iter().filter(absent).copied().collect();
+        let missing: Vec<Pointer> = pointers.iter().filter(is_missing).copied().collect();
         if missing.is_empty() {
             return;
         }
