@@ -1,6 +1,7 @@
 //! A set of pages.
 
-use crate::group::{GROUP_PAGES, mask};
+use crate::frame::bits::mask;
+use crate::group::GROUP_PAGES;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -4,8 +4,8 @@
     reason = "memory that is partly uninitialised and written while shared"
 )]
 
-use super::FRAME_SIZE;
 use super::fill::Fill;
+use super::size::FRAME_SIZE;
 use crate::frame_primitive::memory;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Range;

@@ -9,7 +9,7 @@
 //! | 4096 + mask | the eighths in the mask, which are more than the first few     |
 //! ```
 
-use super::FRAME_SIZE;
+use super::size::FRAME_SIZE;
 use std::ops::Range;
 
 /// Bytes of a sector: the smallest piece that is written to a device, and an eighth of a frame.

@@ -1,9 +1,9 @@
-use super::FRAME_END;
 use super::aging::Arrival;
 use super::fresh::Frame;
 use super::garbage::FlushGarbage;
 use super::map::{Frames, Totals};
 use super::node::{Counts, Node};
+use super::size::FRAME_END;
 use super::slot::{Entry, Owned, Slot, Stored, Writing};
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{MutexGuard, Ordering, Own as _, fence};

@@ -21,6 +21,7 @@
 //! *Locking.* The lock is a leaf within this module: nothing else is locked under it here.
 
 mod aging;
+pub(crate) mod bits;
 mod block;
 mod fill;
 mod fresh;
@@ -34,6 +35,7 @@ mod query;
 mod restructure;
 mod shared;
 mod side;
+mod size;
 mod slot;
 mod way;
 mod word;
@@ -43,6 +45,7 @@ pub use fresh::Frame;
 pub use lock::FramesLock;
 pub use map::{Frames, Snapshot, Totals};
 pub use shared::Shared;
+pub use size::{FRAME_END, FRAME_SIZE};
 pub use slot::Stored;
 
 /// Bytes of all frames of this process: those in maps, those that others [share](Shared), and
@@ -51,9 +54,3 @@ pub use slot::Stored;
 pub fn allocated() -> u64 {
     crate::frame_primitive::memory::taken()
 }
-
-/// The size of a frame in bytes. Its memory may be smaller, as long as the rest is zeros.
-pub const FRAME_SIZE: usize = 4096;
-
-/// One more than the largest number that a frame can have.
-pub const FRAME_END: u64 = 1 << 52;

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "a part that only the writer touches")]
 
 use super::aging::{Aging, Sets};
+use super::bits::mask;
 use super::gate::Gate;
 use super::slot::{Keeps, Owned, Slot, Writing};
 use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
@@ -124,24 +125,6 @@ impl AddAssign for Counts {
 // SAFETY: only the holder of the writer's token touches `side` (which moves `X` between threads).
 // Everything else is atomic or fixed.
 unsafe impl<X: Send> Sync for Node<X> {}
-
-/// The bits of the slots in `slots` (0 to 64).
-pub(super) fn mask(slots: Range<u64>) -> u64 {
-    if slots.is_empty() {
-        return 0;
-    }
-    let len = slots.end - slots.start;
-    (u64::MAX >> (64 - len)) << slots.start
-}
-
-/// The positions of the bits of a word, lowest first.
-pub(super) fn bits(mut word: u64) -> impl Iterator<Item = u32> {
-    std::iter::from_fn(move || {
-        let bit = (word != 0).then(|| word.trailing_zeros())?;
-        word &= word - 1;
-        Some(bit)
-    })
-}
 
 impl<X> Node<X> {
     fn new(base: u64, shift: u32) -> Box<Self> {

@@ -1,12 +1,13 @@
 //! Searches for frames and gaps by the writer; readers may ask for the first frame and the first
 //! gap.
 
-use super::FRAME_END;
+use super::bits::{bits, mask};
 use super::lock::FramesLock;
 use super::map::{Frames, Snapshot};
 #[cfg(test)]
 use super::node::Counts;
-use super::node::{FAN, FAN_SHIFT, Node, bits, mask};
+use super::node::{FAN, FAN_SHIFT, Node};
+use super::size::FRAME_END;
 use super::slot::{Entry, Keeps, Slot};
 use std::ops::Range;
 

@@ -1,8 +1,9 @@
 //! Changes of many frames at a time, and of the tree's shape.
 
-use super::FRAME_END;
+use super::bits::bits;
 use super::lock::FramesLock;
-use super::node::{Counts, Node, bits};
+use super::node::{Counts, Node};
+use super::size::FRAME_END;
 use super::slot::{Entry, Owned, Slot};
 use crate::epoch::{self, Guard};
 use std::ops::Range;

@@ -1,7 +1,7 @@
-use super::FRAME_SIZE;
 use super::block::Block;
 use super::fill::Fill;
 use super::garbage;
+use super::size::FRAME_SIZE;
 use super::slot::Stored;
 use crate::frame_primitive::owners;
 use std::fmt;

@@ -6,10 +6,11 @@
 
 use super::block::Block;
 use super::fresh::Frame;
+use super::garbage;
 use super::node::Node;
+use super::size::FRAME_SIZE;
 use super::way::Found;
 use super::word::{self, Content, NOTHING, Word};
-use super::{FRAME_SIZE, garbage};
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{AtomicPtr, AtomicU64, Ordering, Own as _, constant};
 use std::marker::PhantomData;

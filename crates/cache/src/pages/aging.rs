@@ -6,8 +6,9 @@
 
 use super::{PAGE_SIZE, Pages, PagesLock};
 use crate::account::Account;
+use crate::frame::bits::{bits, mask};
 use crate::frame::{Arrival, Set};
-use crate::group::{GROUP_PAGES, PAGE_SHIFT, bits, mask};
+use crate::group::{GROUP_PAGES, PAGE_SHIFT};
 use holdfast_sync::epoch;
 use std::ops::Range;
 

@@ -4,7 +4,8 @@ use super::PagesLock;
 use super::change::Change;
 use crate::account::Account;
 use crate::frame::Frame;
-use crate::group::{GROUP_PAGES, GROUP_SIZE, PAGE_SHIFT, bits, mask};
+use crate::frame::bits::{bits, mask};
+use crate::group::{GROUP_PAGES, GROUP_SIZE, PAGE_SHIFT};
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_types::{Errno, Result};
 
