@@ -2,7 +2,6 @@ use super::{PagesLock, Unwritten};
 use crate::frame::FramesLock;
 use crate::group::PAGE_SHIFT;
 use crate::{MAX_SIZE, PAGE_SIZE};
-use std::fmt;
 use std::iter::FusedIterator;
 
 /// A piece of a file's content.
@@ -82,12 +81,3 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 impl FusedIterator for Pieces<'_> {}
-
-impl fmt::Debug for Pieces<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pieces")
-            .field("at", &self.at)
-            .field("end", &self.end)
-            .finish_non_exhaustive()
-    }
-}
