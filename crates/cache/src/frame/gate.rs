@@ -10,7 +10,7 @@
 //! *Invariants.* The gate of a node that is not the root is closed, from the moment at which it
 //! stops being the root. The number of frames inside shrinks only behind a closed gate.
 
-use super::slot::Writing;
+use super::keeps::Writing;
 use crate::frame_primitive::{AtomicU64, Ordering, Own as _};
 
 /// The lower half: frames inside, 0 while the gate is closed. The upper half: a number that is odd

@@ -1,10 +1,12 @@
 use super::aging::Arrival;
 use super::fresh::Frame;
 use super::garbage::FlushGarbage;
+use super::keeps::Writing;
 use super::map::{Frames, Totals};
-use super::node::{Counts, Node};
+use super::node::slot::{Entry, Owned};
+use super::node::{Counts, Node, Slot};
 use super::size::FRAME_END;
-use super::slot::{Entry, Owned, Slot, Stored, Writing};
+use super::stored::Stored;
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{MutexGuard, Ordering, Own as _, fence};
 use std::fmt;
@@ -27,23 +29,26 @@ pub struct FramesLock<'a, X: Send + 'static> {
     _flush_garbage: FlushGarbage,
 }
 
-impl<'a, X: Send + 'static> FramesLock<'a, X> {
+impl<X: Send + 'static> Frames<X> {
+    /// Locks the map for writing.
     #[inline]
     #[expect(unsafe_code, reason = "here the lock is held")]
-    pub(super) fn new(map: &'a Frames<X>, lock: MutexGuard<'a, ()>) -> Self {
-        Self {
-            map,
+    pub fn lock(&self) -> FramesLock<'_, X> {
+        FramesLock {
+            _lock: self.lock.lock(),
+            map: self,
             // SAFETY: this map's lock is held until the value is dropped. The token never leaves
             // the value, and is used for slots of this map only.
             writing: unsafe { Writing::new() },
             begun: false,
             inside: None,
             arrival: None,
-            _lock: lock,
             _flush_garbage: FlushGarbage,
         }
     }
+}
 
+impl<'a, X: Send + 'static> FramesLock<'a, X> {
     /// Hides all changes from readers until the lock is dropped: they must wait for the lock. For
     /// changes that belong together, those of other data read under a snapshot included.
     pub fn begin(&mut self) {
@@ -53,7 +58,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.begun = true;
         let version = self.map.version.own().wrapping_add(1);
         self.map.version.store(version, Ordering::Relaxed);
-        if let Some(Entry::Node(root)) = self.map.root.load(&self.writing) {
+        if let Some(Entry::Node(root)) = self.map.root.entry(&self.writing) {
             root.gate.close(&self.writing);
         }
         // A reader that sees any later change sees the odd version: pairs with the fence in
@@ -70,7 +75,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     pub fn inside(&mut self, frames: u64) {
         debug_assert!(
             self.begun
-                || match self.map.root.load(&self.writing) {
+                || match self.map.root.entry(&self.writing) {
                     Some(Entry::Node(root)) => root.gate.inside(&self.writing) <= frames,
                     _ => true,
                 },
@@ -121,7 +126,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     /// No frame except possibly number 0, and no side part?
     #[must_use]
     pub fn is_small(&self) -> bool {
-        !matches!(self.map.root.load(&self.writing), Some(Entry::Node(_)))
+        !matches!(self.map.root.entry(&self.writing), Some(Entry::Node(_)))
     }
 
     /// Stores `frame` as number `number`, in one step for readers.
@@ -142,11 +147,11 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     fn put_in_leaf(&mut self, number: u64, frame: Frame) {
         let mut change = Counts::frame(frame.capacity());
         if let Some(leaf) = self.leaf_there(number)
-            && let Some(Entry::Frame(old)) = leaf.slots[leaf.place(number)].load(&self.writing)
+            && let Some(Entry::Frame(old)) = leaf.slots[leaf.place(number)].entry(&self.writing)
         {
             change += -Counts::frame(old.capacity());
             leaf.put(leaf.place(number), Owned::frame(frame), &self.writing);
-            self.put_there(leaf, leaf.place(number), false);
+            leaf.put_there(leaf.place(number), false, self.arrival);
             if change.bytes != 0 {
                 self.count_path(number, 0, change, &epoch::pin());
             }
@@ -155,7 +160,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         let guard = epoch::pin();
         let leaf = self.leaf(number, &guard);
         leaf.put(leaf.place(number), Owned::frame(frame), &self.writing);
-        self.put_there(leaf, leaf.place(number), true);
+        leaf.put_there(leaf.place(number), true, self.arrival);
         self.count_path(number, 0, change, &guard);
     }
 
@@ -185,7 +190,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     pub(super) fn leaf_there(&self, number: u64) -> Option<&Node<X>> {
         let mut slot = &self.map.root;
         loop {
-            match slot.load(&self.writing)? {
+            match slot.entry(&self.writing)? {
                 Entry::Node(node) if !node.spans(number) => return None,
                 Entry::Node(node) if node.shift == 0 => return Some(node),
                 Entry::Node(node) => slot = &node.slots[node.place(number)],
@@ -198,7 +203,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     /// `above`.
     pub(super) fn count_path(&self, number: u64, above: u32, change: Counts, guard: &Guard) {
         let mut slot = &self.map.root;
-        while let Some(Entry::Node(node)) = slot.load(guard) {
+        while let Some(Entry::Node(node)) = slot.entry(guard) {
             if node.shift < above {
                 return;
             }
@@ -217,7 +222,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         let mut parent: Option<&'g Node<X>> = None;
         let mut slot = &map.root;
         loop {
-            match slot.load(guard) {
+            match slot.entry(guard) {
                 None => {
                     slot.replace(Some(Owned::node(Node::leaf(number))), &self.writing);
                     if let Some(parent) = parent {
@@ -256,7 +261,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
             Node::around(node, number)
         };
         if at_root {
-            self.move_side(node, &new);
+            node.move_side(&new, &mut self.writing);
         }
         if is_empty {
             slot.replace(Some(Owned::node(new)), &self.writing);
@@ -288,7 +293,7 @@ impl<X: Send + 'static> Drop for FramesLock<'_, X> {
             self.map.version.store(version, Ordering::Release);
         }
         if let Some(inside) = self.inside
-            && let Some(Entry::Node(root)) = self.map.root.load(&self.writing)
+            && let Some(Entry::Node(root)) = self.map.root.entry(&self.writing)
         {
             root.gate.open(inside, &self.writing);
         }

@@ -1,6 +1,7 @@
-use super::lock::FramesLock;
-use super::node::Node;
-use super::slot::{Entry, Keeps, Slot, Stored};
+use super::keeps::Keeps;
+use super::node::slot::Entry;
+use super::node::{Node, Slot};
+use super::stored::Stored;
 use crate::epoch::Guard;
 use crate::frame_primitive::{AtomicU32, Mutex, Ordering, constant, fence};
 use std::cell::Cell;
@@ -13,8 +14,8 @@ use std::fmt;
 /// slot, and one far from others a node or two. Beside the frames there may be a `side` part of
 /// type `X`, for the writer only.
 ///
-/// Readers of frames that are [inside](FramesLock::inside) use only the first 8 bytes. Each writer
-/// writes the others. An owner may place the border of two cache lines between them.
+/// Readers of frames that are [inside](super::FramesLock::inside) use only the first 8 bytes. Each
+/// writer writes the others. An owner may place the border of two cache lines between them.
 #[repr(C)]
 pub struct Frames<X: Send + 'static> {
     pub(super) root: Slot<X>,
@@ -46,12 +47,6 @@ impl<X: Send + 'static> Frames<X> {
                 beside: [Mutex::new(()), Mutex::new(())],
             }
         }
-    }
-
-    /// Locks the map for writing.
-    #[inline]
-    pub fn lock(&self) -> FramesLock<'_, X> {
-        FramesLock::new(self, self.lock.lock())
     }
 
     /// Two locks for the owner's use, in space that is free here.
@@ -93,7 +88,7 @@ impl<X: Send + 'static> Frames<X> {
     }
 
     pub(super) fn totals_kept(&self, keeps: &impl Keeps) -> Totals {
-        match self.root.load(keeps) {
+        match self.root.entry(keeps) {
             None => Totals::default(),
             Some(Entry::Frame(frame)) => Totals {
                 frames: 1,
@@ -147,14 +142,6 @@ impl<'g, X: Send + 'static> Snapshot<'g, X> {
         // release of the version before the next.
         fence(Ordering::Acquire);
         self.map.version.load(Ordering::Relaxed) == self.version && !self.spoilt.get()
-    }
-}
-
-impl<X: Send + 'static> fmt::Debug for Snapshot<'_, X> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot")
-            .field("version", &self.version)
-            .finish_non_exhaustive()
     }
 }
 

@@ -28,6 +28,7 @@ mod fresh;
 mod garbage;
 mod gate;
 mod inside;
+mod keeps;
 mod lock;
 mod map;
 mod node;
@@ -36,8 +37,7 @@ mod restructure;
 mod shared;
 mod side;
 mod size;
-mod slot;
-mod way;
+mod stored;
 mod word;
 
 pub use aging::{Arrival, Set};
@@ -46,7 +46,7 @@ pub use lock::FramesLock;
 pub use map::{Frames, Snapshot, Totals};
 pub use shared::Shared;
 pub use size::{FRAME_END, FRAME_SIZE};
-pub use slot::Stored;
+pub use stored::Stored;
 
 /// Bytes of all frames of this process: those in maps, those that others [share](Shared), and
 /// retired ones. Changes under way may be counted or not.

@@ -1,13 +1,18 @@
-//! A node of the tree: 64 slots, for frames or for nodes.
+//! A node of the tree: 64 slots, for frames or for nodes. Slots are changed in [`slot`].
 #![expect(unsafe_code, reason = "a part that only the writer touches")]
 
 use super::aging::{Aging, Sets};
 use super::bits::mask;
 use super::gate::Gate;
-use super::slot::{Keeps, Owned, Slot, Writing};
-use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
+use super::keeps::{Keeps, Writing};
+use super::word::NOTHING;
+use crate::frame_primitive::{self, AtomicPtr, AtomicU64, Ordering::Relaxed, Own as _, constant};
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{AddAssign, Index, Neg, Range};
+
+pub(super) mod slot;
+mod way;
 
 /// Slots of a node: as many as a word has bits.
 pub(super) const FAN: u64 = 1 << FAN_SHIFT;
@@ -36,6 +41,31 @@ pub(super) struct Node<X> {
     note: AtomicU64,
     pub(super) sets: Sets,
     side: UnsafeCell<Option<Box<X>>>,
+}
+
+/// A slot.
+///
+/// *Invariant.* No two slots hold the same frame or node, except while `enclose` or `disclose`
+/// moves one between a slot and a node that takes its place.
+pub(super) struct Slot<X> {
+    word: AtomicPtr<u8>,
+    owns: PhantomData<Box<Node<X>>>,
+}
+
+// SAFETY: it hands out shared references to nodes, which are `Sync`, and frees them on any thread.
+unsafe impl<X: Send> Sync for Slot<X> {}
+// SAFETY: as above.
+unsafe impl<X: Send> Send for Slot<X> {}
+
+impl<X> Slot<X> {
+    constant! {
+        pub(super) fn empty() -> Self {
+            Self {
+                word: AtomicPtr::new(NOTHING),
+                owns: PhantomData,
+            }
+        }
+    }
 }
 
 /// The slots of a node. Slots of consecutive numbers lie on different cache lines. So a reader of a
@@ -132,7 +162,7 @@ impl<X> Node<X> {
             base,
             shift,
             gate: Gate::closed(),
-            aging: Aging::unmarked(),
+            aging: Aging::default(),
             _padding: [0; 2],
             slots: Slots(std::array::from_fn(|_| Slot::empty())),
             used: AtomicU64::new(0),
@@ -140,7 +170,7 @@ impl<X> Node<X> {
             bytes: AtomicU64::new(0),
             nodes: AtomicU64::new(1),
             note: AtomicU64::new(0),
-            sets: Sets::none(),
+            sets: Sets::default(),
             side: UnsafeCell::new(None),
         })
     }
@@ -268,15 +298,13 @@ impl<X> Node<X> {
         // SAFETY: the one writer's token is borrowed exclusively as long as this lives.
         unsafe { &mut *self.side.get() }
     }
-}
 
-impl<X: Send + 'static> Node<X> {
-    /// Puts `content` into slot `at`. Returns whether it was empty.
-    pub(super) fn put(&self, at: usize, content: Owned<X>, writing: &Writing) -> bool {
-        let was_empty = self.slots[at].holds_nothing(writing);
-        self.slots[at].replace(Some(content), writing);
-        self.mark(at, true, writing);
-        was_empty
+    /// Moves the side part to `next`, the next root. The note stays here too, for readers that
+    /// found it here.
+    pub(super) fn move_side(&self, next: &Self, writing: &mut Writing) {
+        let part = self.side_mut(writing).take();
+        next.set_note(self.note());
+        *next.side_mut(writing) = part;
     }
 }
 

@@ -2,18 +2,19 @@
 //! gap.
 
 use super::bits::{bits, mask};
+use super::keeps::Keeps;
 use super::lock::FramesLock;
 use super::map::{Frames, Snapshot};
 #[cfg(test)]
 use super::node::Counts;
-use super::node::{FAN, FAN_SHIFT, Node};
+use super::node::slot::Entry;
+use super::node::{FAN, FAN_SHIFT, Node, Slot};
 use super::size::FRAME_END;
-use super::slot::{Entry, Keeps, Slot};
 use std::ops::Range;
 
 impl<X: Send + 'static> Frames<X> {
     fn next_frame(&self, number: u64, keeps: &impl Keeps) -> Option<u64> {
-        match self.root.load(keeps)? {
+        match self.root.entry(keeps)? {
             Entry::Frame(_) => (number == 0).then_some(0),
             Entry::Node(root) => next_in(root, number, keeps),
         }
@@ -38,7 +39,7 @@ impl<X: Send + 'static> Frames<X> {
         }
         let mut slot: &Slot<X> = &self.root;
         loop {
-            match slot.load(keeps) {
+            match slot.entry(keeps) {
                 None => return 0,
                 Some(Entry::Frame(_)) => return u64::from(number == 0),
                 Some(Entry::Node(node)) if !node.spans(number) => return 0,
@@ -61,7 +62,7 @@ fn next_in<X>(node: &Node<X>, number: u64, keeps: &impl Keeps) -> Option<u64> {
 }
 
 fn child<'g, X>(node: &'g Node<X>, bit: u32, keeps: &'g impl Keeps) -> Option<&'g Node<X>> {
-    match node.slots[bit as usize].load(keeps)? {
+    match node.slots[bit as usize].entry(keeps)? {
         Entry::Node(child) => Some(child),
         Entry::Frame(_) => None,
     }
@@ -92,7 +93,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
 
     /// The last frame before `number`.
     pub(crate) fn last_frame(&self, number: u64) -> Option<u64> {
-        match self.map.root.load(&self.writing)? {
+        match self.map.root.entry(&self.writing)? {
             Entry::Frame(_) => (number > 0).then_some(0),
             Entry::Node(root) => self.last_in(root, number),
         }
@@ -106,18 +107,13 @@ impl<X: Send + 'static> FramesLock<'_, X> {
             if node.shift == 0 {
                 return Some(node.first_of(bit));
             }
-            if let Some(found) = self
-                .child(node, bit)
-                .and_then(|child| self.last_in(child, number))
+            if let Some(found) =
+                child(node, bit, &self.writing).and_then(|child| self.last_in(child, number))
             {
                 return Some(found);
             }
         }
         None
-    }
-
-    fn child<'g>(&'g self, node: &'g Node<X>, bit: u32) -> Option<&'g Node<X>> {
-        child(node, bit, &self.writing)
     }
 
     /// The first number at or after `number` without a frame.
@@ -135,7 +131,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     /// How many of `numbers` have a frame.
     #[must_use]
     pub fn count(&self, numbers: &Range<u64>) -> u64 {
-        match self.map.root.load(&self.writing) {
+        match self.map.root.entry(&self.writing) {
             None => 0,
             Some(Entry::Frame(_)) => u64::from(numbers.contains(&0)),
             Some(Entry::Node(root)) => self.count_in(root, numbers),
@@ -152,7 +148,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
             return u64::from(touched.count_ones());
         }
         bits(touched)
-            .filter_map(|bit| self.child(node, bit))
+            .filter_map(|bit| child(node, bit, &self.writing))
             .map(|child| self.count_in(child, numbers))
             .sum()
     }
@@ -162,7 +158,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
 impl<X: Send + 'static> FramesLock<'_, X> {
     /// Compares the counts of every node with its content, and checks the shape.
     pub(crate) fn check_tree(&self) {
-        if let Some(Entry::Node(root)) = self.map.root.load(&self.writing) {
+        if let Some(Entry::Node(root)) = self.map.root.entry(&self.writing) {
             let is_side_only = root.used() == 0 && root.shift == 0;
             assert!(is_side_only || root.used() != 0);
             if !is_side_only {
@@ -180,7 +176,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
                 node.used() >> bit & 1 == 1,
                 !slot.holds_nothing(&self.writing)
             );
-            match slot.load(&self.writing) {
+            match slot.entry(&self.writing) {
                 None => {}
                 Some(Entry::Frame(frame)) => {
                     assert_eq!(node.shift, 0);

@@ -2,9 +2,9 @@
 
 use super::bits::bits;
 use super::lock::FramesLock;
-use super::node::{Counts, Node};
+use super::node::slot::{Entry, Owned};
+use super::node::{Counts, Node, Slot};
 use super::size::FRAME_END;
-use super::slot::{Entry, Owned, Slot};
 use crate::epoch::{self, Guard};
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         note: Option<u64>,
         guard: &Guard,
     ) -> Counts {
-        let node = match slot.load(guard) {
+        let node = match slot.entry(guard) {
             None => return Counts::default(),
             Some(Entry::Frame(_)) => {
                 if numbers.contains(&0) {
@@ -50,7 +50,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         for bit in bits(node.used() & node.mask_of(numbers)) {
             let place = &node.slots[bit as usize];
             if node.shift == 0 {
-                if let Some(Entry::Frame(frame)) = place.load(guard) {
+                if let Some(Entry::Frame(frame)) = place.entry(guard) {
                     gone += Counts::frame(frame.capacity());
                 }
                 place.replace(None, &self.writing);
@@ -69,7 +69,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
             gone.nodes += 1;
         } else if node.shift > 0 && node.used().is_power_of_two() {
             let only = node.used().trailing_zeros() as usize;
-            if let (Some(note), Some(Entry::Node(child))) = (note, node.slots[only].load(guard)) {
+            if let (Some(note), Some(Entry::Node(child))) = (note, node.slots[only].entry(guard)) {
                 child.set_note(note);
             }
             slot.disclose(only, &self.writing);
@@ -123,7 +123,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
 
     fn shift_one(&mut self, leaf: &Node<X>, bit: u32, by: i64, guard: &Guard) {
         let number = leaf.first_of(bit);
-        let Some(Entry::Frame(stored)) = leaf.slots[bit as usize].load(guard) else {
+        let Some(Entry::Frame(stored)) = leaf.slots[bit as usize].entry(guard) else {
             return;
         };
         let moving = Counts::frame(stored.capacity());
@@ -148,7 +148,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     /// Takes the smallest form, unless there is a side part: no tree for frame 0 alone, and no
     /// memory for no frame.
     pub fn normalise(&mut self) {
-        let Some(Entry::Node(root)) = self.map.root.load(&self.writing) else {
+        let Some(Entry::Node(root)) = self.map.root.entry(&self.writing) else {
             return;
         };
         if root.shift > 0 || root.base > 0 || root.used() > 1 || self.side().is_some() {

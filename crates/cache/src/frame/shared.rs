@@ -2,7 +2,7 @@ use super::block::Block;
 use super::fill::Fill;
 use super::garbage;
 use super::size::FRAME_SIZE;
-use super::slot::Stored;
+use super::stored::Stored;
 use crate::frame_primitive::owners;
 use std::fmt;
 use std::ptr::NonNull;

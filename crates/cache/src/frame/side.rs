@@ -1,8 +1,7 @@
 //! A part beside the frames, for the writer.
 
 use super::lock::FramesLock;
-use super::node::Node;
-use super::slot::Entry;
+use super::node::slot::Entry;
 use crate::epoch;
 
 /// A side part that is moving from one root to another, with its note.
@@ -18,7 +17,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     /// The side part, if there is one.
     #[must_use]
     pub fn side(&self) -> Option<&X> {
-        match self.map.root.load(&self.writing)? {
+        match self.map.root.entry(&self.writing)? {
             Entry::Node(root) => root.side(&self.writing),
             Entry::Frame(_) => None,
         }
@@ -35,7 +34,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         X: Default,
     {
         let guard = epoch::pin();
-        let root = match self.map.root.load(&guard) {
+        let root = match self.map.root.entry(&guard) {
             Some(Entry::Node(root)) => root,
             _ => self.leaf(0, &guard),
         };
@@ -52,7 +51,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
 
     pub(super) fn take_side(&mut self) -> Side<X> {
         let guard = epoch::pin();
-        let Some(Entry::Node(root)) = self.map.root.load(&guard) else {
+        let Some(Entry::Node(root)) = self.map.root.entry(&guard) else {
             return Side(None);
         };
         let part = root.side_mut(&mut self.writing).take();
@@ -63,19 +62,11 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     pub(super) fn restore_side(&mut self, side: Side<X>) {
         let Some((part, note)) = side.0 else { return };
         let guard = epoch::pin();
-        let root = match self.map.root.load(&guard) {
+        let root = match self.map.root.entry(&guard) {
             Some(Entry::Node(root)) => root,
             _ => self.leaf(0, &guard),
         };
         root.set_note(note);
         *root.side_mut(&mut self.writing) = Some(part);
-    }
-
-    /// Moves the side part from the root to the next root. The note stays in the old one too, for
-    /// readers that found it there.
-    pub(super) fn move_side(&mut self, root: &Node<X>, next: &Node<X>) {
-        let part = root.side_mut(&mut self.writing).take();
-        next.set_note(root.note());
-        *next.side_mut(&mut self.writing) = part;
     }
 }

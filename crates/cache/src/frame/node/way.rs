@@ -4,28 +4,38 @@
 //! only one slot is loaded, and of the last one also its base.
 #![expect(unsafe_code, reason = "what words say, for as long as it is kept")]
 
-use super::node::{Node, place};
-use super::slot::{Keeps, Stored};
-use super::word::{self, Word};
+use super::{Node, Slot, place};
+use crate::frame::keeps::Keeps;
+use crate::frame::stored::Stored;
+use crate::frame::word::{self, Word};
 use std::marker::PhantomData;
 
 /// The content of a slot, not yet decoded.
-pub(super) struct Found<'g, X> {
+pub(crate) struct Found<'g, X> {
     word: Word,
     kept: PhantomData<&'g Node<X>>,
 }
 
+impl<X> Slot<X> {
+    /// Its content, to be followed without reading nodes.
+    #[inline]
+    pub(crate) fn find<'g>(&'g self, keeps: &'g impl Keeps) -> Found<'g, X> {
+        // SAFETY: what is in a slot is live, and kept for `'g`.
+        unsafe { Found::new(keeps.load(&self.word)) }
+    }
+}
+
 /// A node, and its shift as the word that led to it says.
-pub(super) struct Way<'g, X> {
-    pub(super) node: &'g Node<X>,
-    pub(super) shift: u32,
+pub(crate) struct Way<'g, X> {
+    pub(crate) node: &'g Node<X>,
+    pub(crate) shift: u32,
 }
 
 impl<'g, X> Found<'g, X> {
     /// # Safety
     /// What the word leads to was in a slot, and is not freed during `'g`.
     #[inline(always)]
-    pub(super) unsafe fn new(word: Word) -> Self {
+    pub(crate) unsafe fn new(word: Word) -> Self {
         Self {
             word,
             kept: PhantomData,
@@ -33,7 +43,7 @@ impl<'g, X> Found<'g, X> {
     }
 
     #[inline(always)]
-    pub(super) fn is_node(&self) -> bool {
+    pub(crate) fn is_node(&self) -> bool {
         word::is_node(self.word)
     }
 
@@ -43,7 +53,7 @@ impl<'g, X> Found<'g, X> {
     /// # Safety
     /// It [is a node](Self::is_node).
     #[inline(always)]
-    pub(super) unsafe fn way(&self) -> Way<'g, X> {
+    pub(crate) unsafe fn way(&self) -> Way<'g, X> {
         let (node, shift) = word::node::<Node<X>>(self.word);
         // SAFETY: a node that was in a slot, so it is live, and kept for `'g`; nodes are only
         // shared.
@@ -53,13 +63,13 @@ impl<'g, X> Found<'g, X> {
 
     /// The shift of the node.
     #[cfg(test)]
-    pub(super) fn shift(&self) -> u32 {
+    pub(crate) fn shift(&self) -> u32 {
         word::node::<Node<X>>(self.word).1
     }
 
     /// The frame, if it is one.
     #[inline(always)]
-    pub(super) fn frame(&self) -> Option<Stored<'g>> {
+    pub(crate) fn frame(&self) -> Option<Stored<'g>> {
         // SAFETY: in a slot, and kept for `'g`.
         word::as_frame(self.word).map(|block| unsafe { Stored::new(block) })
     }
@@ -69,7 +79,7 @@ impl<'g, X> Found<'g, X> {
     /// Only the last node is asked whether the number has a slot there: a path of slots for other
     /// numbers ends in a node that does not cover this one.
     #[inline(always)]
-    pub(super) fn below(self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
+    pub(crate) fn below(self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
         if !self.is_node() {
             return self.frame().filter(|_| number == 0);
         }
@@ -81,7 +91,7 @@ impl<'g, X> Found<'g, X> {
 impl<'g, X> Found<'g, X> {
     /// The leaf on the path to `number`. The caller has to check that it covers the number.
     #[inline]
-    pub(super) fn leaf(mut self, number: u64, keeps: &'g impl Keeps) -> Option<&'g Node<X>> {
+    pub(crate) fn leaf(mut self, number: u64, keeps: &'g impl Keeps) -> Option<&'g Node<X>> {
         while self.is_node() {
             // SAFETY: `is_node` was true.
             let way = unsafe { self.way() };
@@ -97,7 +107,7 @@ impl<'g, X> Found<'g, X> {
 impl<'g, X> Way<'g, X> {
     /// The frame `number`, if it is below this node.
     #[inline(always)]
-    pub(super) fn frame(mut self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
+    pub(crate) fn frame(mut self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
         loop {
             let found = self.node.slots[place(number, self.shift)].find(keeps);
             if !found.is_node() {
@@ -110,7 +120,7 @@ impl<'g, X> Way<'g, X> {
 
     /// The leaf with a slot for `number`, and the frame there.
     #[inline(always)]
-    pub(super) fn near(
+    pub(crate) fn near(
         mut self,
         number: u64,
         keeps: &'g impl Keeps,

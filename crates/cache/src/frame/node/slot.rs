@@ -4,133 +4,28 @@
     reason = "shared ownership by the rules of epochs and of the map's lock"
 )]
 
-use super::block::Block;
-use super::fresh::Frame;
-use super::garbage;
-use super::node::Node;
-use super::size::FRAME_SIZE;
-use super::way::Found;
-use super::word::{self, Content, NOTHING, Word};
-use crate::epoch::{self, Guard};
-use crate::frame_primitive::{AtomicPtr, AtomicU64, Ordering, Own as _, constant};
+use super::{Node, Slot};
+use crate::epoch;
+use crate::frame::fresh::Frame;
+use crate::frame::garbage;
+use crate::frame::keeps::{Keeps, Writing};
+use crate::frame::size::FRAME_SIZE;
+use crate::frame::stored::Stored;
+use crate::frame::word::{self, Content, NOTHING, Word};
+use crate::frame_primitive::{Ordering, Own as _};
 use std::marker::PhantomData;
 use std::mem;
 use std::ptr::NonNull;
 
-/// A token: its holder is the one writer of a map.
-pub(super) struct Writing(());
-
-impl Writing {
-    /// # Safety
-    /// The caller holds the map's lock as long as this lives, or owns the map exclusively. It uses
-    /// the token for slots of that map and of nodes that are not published yet.
-    pub(super) unsafe fn new() -> Self {
-        Self(())
-    }
-}
-
-/// Keeps the content of a slot from being freed while it is borrowed.
-///
-/// # Safety
-/// Nothing that was in a slot while the value lived is freed while it still lives.
-pub(super) unsafe trait Keeps {
-    /// The content of the slot with this word.
-    fn load(&self, word: &AtomicPtr<u8>) -> Word;
-    /// The bits of a node that say which slots are not empty.
-    fn used(&self, bits: &AtomicU64) -> u64;
-}
-
-// SAFETY: what leaves a slot is retired (below), and freed only after all guards of that moment.
-unsafe impl Keeps for Guard {
-    #[inline]
-    fn load(&self, word: &AtomicPtr<u8>) -> Word {
-        // Pairs with the releases below: the node, or as many bytes of the frame as the word says,
-        // were written before.
-        word.load(Ordering::Acquire)
-    }
-
-    #[inline]
-    fn used(&self, bits: &AtomicU64) -> u64 {
-        // They promise nothing about the slots, which are loaded themselves.
-        bits.load(Ordering::Relaxed)
-    }
-}
-
-// SAFETY: only the writer takes anything out of a slot, and this is its token. The operations that
-// do so need the lock exclusively, so nothing borrowed from it is left then.
-unsafe impl Keeps for Writing {
-    #[inline]
-    fn load(&self, word: &AtomicPtr<u8>) -> Word {
-        word.own()
-    }
-
-    #[inline]
-    fn used(&self, bits: &AtomicU64) -> u64 {
-        bits.own()
-    }
-}
-
-/// A frame that a slot holds.
-#[derive(Clone, Copy)]
-pub struct Stored<'g> {
-    block: Block,
-    kept: PhantomData<&'g [u8]>,
-}
-
-impl<'g> Stored<'g> {
-    /// # Safety
-    /// The frame was found in a slot, and is kept for `'g`.
-    #[inline]
-    pub(super) unsafe fn new(block: Block) -> Self {
-        Self {
-            block,
-            kept: PhantomData,
-        }
-    }
-
-    /// The bytes filled; after them the frame is zero. Empty for a broken frame, which only
-    /// [`show`](super::FramesLock::show) returns.
-    #[inline]
-    #[must_use]
-    pub fn bytes(self) -> &'g [u8] {
-        // SAFETY: found in a slot, and kept for `'g`. These bytes were initialised before the word
-        // that counts them was stored, and are not written again.
-        unsafe { self.block.bytes() }
-    }
-
-    /// Are there gaps between the filled bytes?
-    #[inline]
-    pub(super) fn is_broken(self) -> bool {
-        self.block.fill.as_first().is_none()
-    }
-
-    /// Its capacity in bytes.
-    #[must_use]
-    pub fn capacity(self) -> usize {
-        self.block.capacity()
-    }
-
-    /// How many bytes are filled.
-    #[inline]
-    #[must_use]
-    pub fn filled(self) -> usize {
-        self.block.fill.count()
-    }
-
-    pub(super) fn block(self) -> Block {
-        self.block
-    }
-}
-
 /// The content of a slot, decoded.
-pub(super) enum Entry<'g, X> {
+pub(crate) enum Entry<'g, X> {
     Frame(Stored<'g>),
     Node(&'g Node<X>),
 }
 
 /// A frame or node that is in no slot now. Dropping it retires it: a reader may still have found it
 /// in its slot.
-pub(super) struct Owned<X: Send + 'static> {
+pub(crate) struct Owned<X: Send + 'static> {
     word: Word,
     owns: PhantomData<Box<Node<X>>>,
 }
@@ -143,11 +38,11 @@ impl<X: Send + 'static> Owned<X> {
         }
     }
 
-    pub(super) fn frame(frame: Frame) -> Self {
+    pub(crate) fn frame(frame: Frame) -> Self {
         Self::new(word::of_frame(frame.into_block()))
     }
 
-    pub(super) fn node(node: Box<Node<X>>) -> Self {
+    pub(crate) fn node(node: Box<Node<X>>) -> Self {
         let shift = node.shift;
         Self::new(word::of_node(NonNull::from(Box::leak(node)), shift))
     }
@@ -202,42 +97,19 @@ unsafe fn free_now<X>(word: Word) {
     }
 }
 
-/// A slot.
-///
-/// *Invariant.* No two slots hold the same frame or node, except while `enclose` or `disclose`
-/// moves one between a slot and a node that takes its place.
-pub(super) struct Slot<X> {
-    word: AtomicPtr<u8>,
-    owns: PhantomData<Box<Node<X>>>,
-}
-
-// SAFETY: it hands out shared references to nodes, which are `Sync`, and frees them on any thread.
-unsafe impl<X: Send> Sync for Slot<X> {}
-// SAFETY: as above.
-unsafe impl<X: Send> Send for Slot<X> {}
-
 impl<X> Slot<X> {
-    constant! {
-        pub(super) fn empty() -> Self {
-            Self {
-                word: AtomicPtr::new(NOTHING),
-                owns: PhantomData,
-            }
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.word.load(Ordering::Relaxed).is_null()
     }
 
     /// Is it empty? Exact, for the writer.
-    pub(super) fn holds_nothing(&self, _writing: &Writing) -> bool {
+    pub(crate) fn holds_nothing(&self, _writing: &Writing) -> bool {
         self.word.own().is_null()
     }
 
     /// Its content.
     #[inline]
-    pub(super) fn load<'g>(&'g self, keeps: &'g impl Keeps) -> Option<Entry<'g, X>> {
+    pub(crate) fn entry<'g>(&'g self, keeps: &'g impl Keeps) -> Option<Entry<'g, X>> {
         match word::parse::<Node<X>>(keeps.load(&self.word)) {
             Content::Nothing => None,
             // SAFETY: as below.
@@ -247,15 +119,8 @@ impl<X> Slot<X> {
         }
     }
 
-    /// Its content, to be followed without reading nodes.
-    #[inline]
-    pub(super) fn find<'g>(&'g self, keeps: &'g impl Keeps) -> Found<'g, X> {
-        // SAFETY: what is in a slot is live, and kept for `'g`.
-        unsafe { Found::new(keeps.load(&self.word)) }
-    }
-
     /// Frees its content; `&mut self` excludes readers.
-    pub(super) fn clear_mut(&mut self) {
+    pub(crate) fn clear_mut(&mut self) {
         let word = self.word.own();
         self.word.store(NOTHING, Ordering::Relaxed);
         // SAFETY: it was in this slot only, and `&mut` excludes that a reader found it there.
@@ -265,7 +130,7 @@ impl<X> Slot<X> {
 
 impl<X: Send + 'static> Slot<X> {
     /// Stores `new`; the old content is retired.
-    pub(super) fn replace(&self, new: Option<Owned<X>>, _writing: &Writing) {
+    pub(crate) fn replace(&self, new: Option<Owned<X>>, _writing: &Writing) {
         let old = self.owned();
         let word = new.map_or(NOTHING, Owned::into_word);
         self.word.store(word, Ordering::Release);
@@ -279,7 +144,7 @@ impl<X: Send + 'static> Slot<X> {
     }
 
     /// Takes its content out.
-    pub(super) fn take(&self, _writing: &Writing) -> Option<Owned<X>> {
+    pub(crate) fn take(&self, _writing: &Writing) -> Option<Owned<X>> {
         let old = self.owned();
         self.word.store(NOTHING, Ordering::Release);
         old
@@ -288,7 +153,7 @@ impl<X: Send + 'static> Slot<X> {
     /// Fills more of the frame: `data` at `at`, and zeros before it unless a gap may stay. One
     /// store makes all visible. `false`, without a change, if there is no frame, no room, or `at`
     /// is filled already.
-    pub(super) fn extend(&self, at: usize, data: &[u8], _writing: &Writing) -> bool {
+    pub(crate) fn extend(&self, at: usize, data: &[u8], _writing: &Writing) -> bool {
         let word = self.word.own();
         let Content::Frame(mut block) = word::parse::<Node<X>>(word) else {
             return false;
@@ -305,7 +170,7 @@ impl<X: Send + 'static> Slot<X> {
 
     /// Fills the gaps of a broken frame with zeros, which changes no content.
     #[cold]
-    pub(super) fn mend(&self, _writing: &Writing) {
+    pub(crate) fn mend(&self, _writing: &Writing) {
         if let Content::Frame(mut block) = word::parse::<Node<X>>(self.word.own()) {
             // SAFETY: as in `extend`.
             unsafe { block.mend() };
@@ -314,7 +179,7 @@ impl<X: Send + 'static> Slot<X> {
     }
 
     /// Puts `outer` here and the old content into its slot `at`, in one step for readers.
-    pub(super) fn enclose(&self, outer: Box<Node<X>>, at: usize, _writing: &Writing) {
+    pub(crate) fn enclose(&self, outer: Box<Node<X>>, at: usize, _writing: &Writing) {
         let inner = self.word.own();
         outer.slots[at].word.store(inner, Ordering::Relaxed);
         // Release: readers of `outer` see it whole. The old content is in its slot now.
@@ -323,7 +188,7 @@ impl<X: Send + 'static> Slot<X> {
     }
 
     /// Replaces the node here by the content of its slot `at`; the node is retired.
-    pub(super) fn disclose(&self, at: usize, _writing: &Writing) {
+    pub(crate) fn disclose(&self, at: usize, _writing: &Writing) {
         let Some(outer) = self.owned() else { return };
         if let Content::Node(node) = word::parse::<Node<X>>(outer.word) {
             // SAFETY: owned, and retired only at the end of this function.
@@ -342,5 +207,13 @@ impl<X: Send + 'static> Slot<X> {
 impl<X> Drop for Slot<X> {
     fn drop(&mut self) {
         self.clear_mut();
+    }
+}
+
+impl<X: Send + 'static> Node<X> {
+    /// Puts `content` into slot `at`.
+    pub(crate) fn put(&self, at: usize, content: Owned<X>, writing: &Writing) {
+        self.slots[at].replace(Some(content), writing);
+        self.mark(at, true, writing);
     }
 }
