@@ -1,6 +1,5 @@
 use super::block::Block;
 use super::garbage;
-use std::fmt;
 
 /// A frame that only its maker knows: filled, then put into a map.
 pub struct Frame {
@@ -95,14 +94,5 @@ impl Drop for Frame {
     fn drop(&mut self) {
         // SAFETY: never published, and not given away by `into_block`; `self` ends here.
         unsafe { garbage::free(self.block) };
-    }
-}
-
-impl fmt::Debug for Frame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Frame")
-            .field("filled", &self.filled())
-            .field("capacity", &self.capacity())
-            .finish()
     }
 }

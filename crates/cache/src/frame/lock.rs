@@ -9,7 +9,6 @@ use super::size::FRAME_END;
 use super::stored::Stored;
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{MutexGuard, Ordering, Own as _, fence};
-use std::fmt;
 
 /// The one writer of a [`Frames`], until it is dropped.
 ///
@@ -297,14 +296,5 @@ impl<X: Send + 'static> Drop for FramesLock<'_, X> {
         {
             root.gate.open(inside, &self.writing);
         }
-    }
-}
-
-impl<X: Send + 'static> fmt::Debug for FramesLock<'_, X> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FramesLock")
-            .field("totals", &self.totals())
-            .field("begun", &self.begun)
-            .finish()
     }
 }

@@ -5,7 +5,6 @@ use super::stored::Stored;
 use crate::epoch::Guard;
 use crate::frame_primitive::{AtomicU32, Mutex, Ordering, constant, fence};
 use std::cell::Cell;
-use std::fmt;
 
 /// Frames by number: a sparse array that is read without locks.
 ///
@@ -148,13 +147,5 @@ impl<'g, X: Send + 'static> Snapshot<'g, X> {
 impl<X: Send + 'static> Default for Frames<X> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<X: Send + 'static> fmt::Debug for Frames<X> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Frames")
-            .field("totals", &self.totals(&crate::epoch::pin()))
-            .finish_non_exhaustive()
     }
 }
