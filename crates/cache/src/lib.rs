@@ -23,20 +23,19 @@ mod frame_aging_tests;
 mod frame_primitive;
 #[cfg(test)]
 mod frame_tests;
-mod group;
 pub mod memory;
 mod page_set;
 mod pages;
 mod pool;
 mod primitive;
 pub mod reclaim;
+mod sizes;
 
 pub use account::{Account, CacheStats, HeldBytes, Reservation, Space};
 pub use frame::{Arrival, Set};
 pub use memory::Memory;
-pub use pages::{
-    Contended, Flight, MAX_SIZE, Missing, PAGE_SIZE, Pages, PagesLock, Piece, Pieces, Unused,
-};
+pub use pages::{Contended, Flight, Missing, Pages, PagesLock, Piece, Pieces, Unused};
 pub use pool::SpacePool;
+pub use sizes::{MAX_SIZE, PAGE_SIZE};
 // Models put epochs of their own here.
 use holdfast_sync::epoch;

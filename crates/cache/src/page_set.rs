@@ -1,7 +1,7 @@
 //! A set of pages.
 
 use crate::frame::bits::mask;
-use crate::group::GROUP_PAGES;
+use crate::sizes::GROUP_PAGES;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

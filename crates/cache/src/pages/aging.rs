@@ -4,11 +4,11 @@
 //! Pages are marked if [`set_arrival`](PagesLock::set_arrival) was called before they arrived. An
 //! owner that forgets only whole files needs no marks.
 
-use super::{PAGE_SIZE, Pages, PagesLock};
+use super::content::{Pages, PagesLock};
 use crate::account::Account;
 use crate::frame::bits::{bits, mask};
 use crate::frame::{Arrival, Set};
-use crate::group::{GROUP_PAGES, PAGE_SHIFT};
+use crate::sizes::{GROUP_PAGES, PAGE_SHIFT, PAGE_SIZE};
 use holdfast_sync::epoch;
 use std::ops::Range;
 

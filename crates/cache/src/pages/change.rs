@@ -1,10 +1,10 @@
 //! Changes, and their effect on the account.
 
-use super::{PAGE_END, PagesLock, Unwritten};
+use super::content::PagesLock;
+use super::unwritten::Unwritten;
 use crate::account::{Account, Held, Reservation};
 use crate::frame::{Frame, FramesLock};
-use crate::group::PAGE_SHIFT;
-use crate::{MAX_SIZE, PAGE_SIZE};
+use crate::sizes::{MAX_SIZE, PAGE_END, PAGE_SHIFT, PAGE_SIZE};
 use holdfast_types::Errno;
 use std::ops::Range;
 
@@ -67,22 +67,9 @@ impl PagesLock<'_> {
             .map_or(0, |unwritten| unwritten.mask(group))
     }
 
-    /// How many pages of `pages` take space, framed or not.
-    pub(super) fn count_in(&self, pages: &Range<u64>) -> u64 {
-        if pages.is_empty() {
-            return 0;
-        }
-        let unwritten = self.frames.side();
-        self.frames.count(pages)
-            + unwritten.map_or(0, |unwritten| unwritten.count_in(pages.clone()))
-    }
-
     /// Removes `pages` from the unwritten and absent ones.
     pub(super) fn remove_unframed(&mut self, pages: Range<u64>) {
-        if self.frames.side().is_some() {
-            self.frames
-                .with_side(|unwritten| unwritten.remove(pages), Unwritten::pages);
-        }
+        self.change_unframed(|unwritten| unwritten.remove(pages));
     }
 
     /// Turns `pages` into holes.
@@ -95,10 +82,7 @@ impl PagesLock<'_> {
     /// page that stays: the caller has removed those.
     pub(super) fn shift(&mut self, from: u64, delta: i64) {
         self.frames.shift(from, delta);
-        if self.frames.side().is_some() {
-            self.frames
-                .with_side(|unwritten| unwritten.shift(from, delta), Unwritten::pages);
-        }
+        self.change_unframed(|unwritten| unwritten.shift(from, delta));
     }
 
     /// Makes every hole of `pages` unwritten.

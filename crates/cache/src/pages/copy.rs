@@ -1,9 +1,9 @@
 //! Copying from file to file without a caller's buffer.
 
-use super::PagesLock;
+use super::content::PagesLock;
 use super::pieces::Piece;
 use crate::account::Account;
-use crate::{MAX_SIZE, PAGE_SIZE};
+use crate::sizes::{MAX_SIZE, PAGE_SIZE};
 use holdfast_types::{Errno, Result};
 
 /// Bytes that [`PagesLock::copy_within`] copies at a time: one group of pages.

@@ -1,10 +1,9 @@
 //! The modes of fallocate(2).
 
 use super::change::Change;
-use super::{PAGE_END, PagesLock};
+use super::content::PagesLock;
 use crate::account::Account;
-use crate::group::PAGE_SHIFT;
-use crate::{MAX_SIZE, PAGE_SIZE};
+use crate::sizes::{MAX_SIZE, PAGE_END, PAGE_SHIFT, PAGE_SIZE};
 use holdfast_types::{Errno, Result};
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
-use super::{PagesLock, Unwritten};
+use super::content::PagesLock;
+use super::unwritten::Unwritten;
 use crate::frame::FramesLock;
-use crate::group::PAGE_SHIFT;
-use crate::{MAX_SIZE, PAGE_SIZE};
+use crate::sizes::{MAX_SIZE, PAGE_SHIFT, PAGE_SIZE};
 use std::iter::FusedIterator;
 
 /// A piece of a file's content.

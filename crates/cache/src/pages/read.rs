@@ -4,10 +4,9 @@
 //! one state. Only then it copies, because frames do not change. So only a change within the few
 //! nanoseconds of collecting makes it retry, and nothing is copied in vain.
 
+use super::content::{Pages, PagesLock};
 use super::pieces::Piece;
-use super::{Pages, PagesLock};
-use crate::group::PAGE_SHIFT;
-use crate::{MAX_SIZE, PAGE_SIZE};
+use crate::sizes::{MAX_SIZE, PAGE_SHIFT, PAGE_SIZE};
 use holdfast_sync::epoch::{self, Guard};
 use std::fmt;
 use std::io::IoSliceMut;

@@ -2,9 +2,9 @@
 //!
 //! As a read, a seek runs without the lock, and then checks that everything it saw was one state.
 
+use super::content::{Pages, PagesLock};
 use super::read::{Contended, tried};
-use super::{PAGE_END, Pages, PagesLock};
-use crate::group::PAGE_SHIFT;
+use crate::sizes::{PAGE_END, PAGE_SHIFT};
 use holdfast_sync::epoch;
 
 impl Pages {

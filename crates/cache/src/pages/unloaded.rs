@@ -6,8 +6,8 @@
 //! zeroes a part of an absent page, the owner makes sure that a later fill returns the zeroes.
 
 use super::change::Change;
-use super::{PagesLock, Unwritten};
-use crate::PAGE_SIZE;
+use super::content::PagesLock;
+use super::unwritten::Unwritten;
 use crate::account::Account;
 use holdfast_types::Result;
 use std::ops::Range;
@@ -69,17 +69,5 @@ impl PagesLock<'_> {
             next = frames.next_frame(end);
         }
         dropped
-    }
-
-    /// Fills absent pages: whole pages from `offset` on, except the file's last.
-    ///
-    /// # Errors
-    /// That of the space for pages that are not absent, but holes. Absent pages have their space.
-    pub fn populate(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<()> {
-        debug_assert!(offset.is_multiple_of(PAGE_SIZE as u64), "a part of a page");
-        self.begin();
-        Change::new(self, account)
-            .write_shown(offset, data)
-            .map(drop)
     }
 }

@@ -1,12 +1,11 @@
 //! Writing.
 
-use super::PagesLock;
 use super::change::Change;
+use super::content::PagesLock;
 use crate::account::Account;
 use crate::frame::Frame;
 use crate::frame::bits::{bits, mask};
-use crate::group::{GROUP_PAGES, GROUP_SIZE, PAGE_SHIFT};
-use crate::{MAX_SIZE, PAGE_SIZE};
+use crate::sizes::{GROUP_PAGES, GROUP_SIZE, MAX_SIZE, PAGE_SHIFT, PAGE_SIZE};
 use holdfast_types::{Errno, Result};
 
 /// In a group with so many pages in memory, a page that is written is likely to be written again.
@@ -52,6 +51,18 @@ impl PagesLock<'_> {
             self.begin();
         }
         self.write_shown(offset, data, account)
+    }
+
+    /// Fills absent pages: whole pages from `offset` on, except the file's last.
+    ///
+    /// # Errors
+    /// That of the space for pages that are not absent, but holes. Absent pages have their space.
+    pub fn populate(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<()> {
+        debug_assert!(offset.is_multiple_of(PAGE_SIZE as u64), "a part of a page");
+        self.begin();
+        Change::new(self, account)
+            .write_shown(offset, data)
+            .map(drop)
     }
 
     fn write_shown(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<usize> {
@@ -120,7 +131,7 @@ impl PagesLock<'_> {
 
 impl Change<'_, '_> {
     /// Writes group by group; returns early if space runs out.
-    pub(super) fn write_shown(&mut self, offset: u64, data: &[u8]) -> Result<usize> {
+    fn write_shown(&mut self, offset: u64, data: &[u8]) -> Result<usize> {
         let mut done = 0;
         while done < data.len() {
             let at = offset + done as u64;

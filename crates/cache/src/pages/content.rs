@@ -1,39 +1,13 @@
-//! The cached content of one regular file, read without locks.
-//!
-//! *Invariants.* Bytes that a reader can see never change: a frame is immutable up to its filled
-//! bytes (see [`frame`](crate::frame)), and overwritten content goes to a new frame. No page is
-//! both framed and unwritten or absent. Every read sees the bytes *and the size* of one moment, if
-//! the owner keeps this rule: **the size changes after the pages, under the same [`PagesLock`]**.
-//!
-//! *Locking.* Writers take [`Pages::lock`]; readers none, unless they are [`Contended`].
+//! The pages of a file, and their one writer.
 
+use super::unwritten::Unwritten;
 use crate::account::Held;
 use crate::frame::{Frames, FramesLock, Stored};
-use crate::group::PAGE_SHIFT;
+use crate::sizes::PAGE_SHIFT;
 use holdfast_sync::epoch;
 use parking_lot::Mutex;
 use std::fmt;
 use std::ops::Range;
-
-mod aging;
-mod change;
-mod copy;
-mod fallocate;
-mod flight;
-mod pieces;
-mod read;
-mod seek;
-#[cfg(test)]
-mod tests;
-mod unloaded;
-mod unwritten;
-mod write;
-
-pub use aging::Unused;
-pub use flight::{Flight, Missing};
-pub use pieces::{Piece, Pieces};
-pub use read::Contended;
-use unwritten::Unwritten;
 
 /// The cached content of one regular file.
 ///
@@ -64,7 +38,7 @@ use unwritten::Unwritten;
 /// to 4096 bytes. So has a page that is written far from all others, until it is written again.
 #[repr(transparent)]
 pub struct Pages {
-    frames: Frames<Unwritten>,
+    pub(super) frames: Frames<Unwritten>,
 }
 
 const _: () = assert!(size_of::<Pages>() == 16, "an empty file's pages grew");
@@ -74,17 +48,8 @@ const _: () = assert!(size_of::<Pages>() == 16, "an empty file's pages grew");
 /// Readers see a change whole or not at all. A change of more than one store hides all changes from
 /// them, the size included, until this is dropped. They then wait for the lock.
 pub struct PagesLock<'a> {
-    frames: FramesLock<'a, Unwritten>,
+    pub(super) frames: FramesLock<'a, Unwritten>,
 }
-
-/// The size of a page in bytes.
-pub const PAGE_SIZE: usize = crate::frame::FRAME_SIZE;
-
-/// Largest size of a file, hence one more than the offset of the last byte: `i64::MAX`.
-pub const MAX_SIZE: u64 = i64::MAX.cast_unsigned();
-
-/// One more than the number of the last page that a file can have.
-const PAGE_END: u64 = (MAX_SIZE >> PAGE_SHIFT) + 1;
 
 /// The cost of an entry of an ordered map of two words: nodes are between half full and full, and
 /// have headers and edges.
@@ -152,6 +117,16 @@ impl PagesLock<'_> {
         self.count_in(pages) == pages.end.saturating_sub(pages.start)
     }
 
+    /// How many pages of `pages` take space, framed or not.
+    pub(super) fn count_in(&self, pages: &Range<u64>) -> u64 {
+        if pages.is_empty() {
+            return 0;
+        }
+        let unwritten = self.frames.side();
+        self.frames.count(pages)
+            + unwritten.map_or(0, |unwritten| unwritten.count_in(pages.clone()))
+    }
+
     /// Pages that have a frame in memory.
     #[must_use]
     pub fn frames(&self) -> u64 {
@@ -165,7 +140,7 @@ impl PagesLock<'_> {
     }
 
     /// What the file holds, in constant time.
-    fn held(&self) -> Held {
+    pub(super) fn held(&self) -> Held {
         let totals = self.frames.totals();
         let unwritten = self.frames.side().map_or(0, |unwritten| {
             size_of::<Unwritten>() as u64 + unwritten.entries() * ENTRY_BYTES
@@ -174,6 +149,13 @@ impl PagesLock<'_> {
             pages: totals.frames + totals.note,
             frames: totals.frames,
             bytes: totals.bytes + unwritten,
+        }
+    }
+
+    /// Changes the pages without a frame, if there are any.
+    pub(super) fn change_unframed(&mut self, change: impl FnOnce(&mut Unwritten)) {
+        if self.frames.side().is_some() {
+            self.frames.with_side(change, Unwritten::pages);
         }
     }
 
@@ -231,3 +213,6 @@ impl fmt::Debug for PagesLock<'_> {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Account, CacheStats, SpacePool};
+use crate::{Account, CacheStats, MAX_SIZE, PAGE_SIZE, Piece, SpacePool};
 use holdfast_types::Errno;
 use std::io::IoSliceMut;
 
