@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::feedback::Feedback;
-use super::resident::Resident;
-use super::{Followed, Memory};
+use super::budget::Memory;
 
 /// The least budget of a mount, unless one is set.
 const LEAST: u64 = 64 << 20;
@@ -31,18 +29,7 @@ impl Memory {
     /// # Errors
     /// There is no `/proc`, or no thread can be spawned.
     pub fn follow(self: &Arc<Self>, trim: fn()) -> io::Result<ReclaimThread> {
-        {
-            let mut state = self.state.lock();
-            state.least = LEAST;
-            state.asked = None;
-            state.followed = Some(Followed {
-                resident: Resident::open()?,
-                feedback: Feedback::default(),
-                trim,
-                trimmed: None,
-            });
-        }
-        self.look();
+        self.measure(LEAST, trim)?;
         let memory = Arc::clone(self);
         let thread = thread::Builder::new()
             .name("holdfast-reclaim".to_owned())
@@ -64,7 +51,7 @@ impl Memory {
             self.look();
             // What this thread's own look added does not count.
             self.wakeup.take();
-            self.shrinkers.shrink();
+            self.shrinkers().shrink();
             if !self.wakeup.pause(TICK) {
                 return false;
             }
@@ -81,6 +68,6 @@ impl Drop for ReclaimThread {
             let _ = thread.join();
         }
         self.memory.wakeup.restart();
-        self.memory.state.lock().followed = None;
+        self.memory.unfollow();
     }
 }
