@@ -15,8 +15,7 @@ use rustix::thread::{
 };
 use std::marker::PhantomData;
 
-use crate::host::errno;
-use crate::sys;
+use crate::sys::{self, errno};
 
 /// Capabilities that a writer on behalf of the kernel must not have.
 const BEYOND_LIMITS: CapabilitySet = CapabilitySet::FSETID.union(CapabilitySet::SYS_RESOURCE);

@@ -6,7 +6,7 @@ use holdfast_core::types::{Errno, Result};
 use rustix::fs::{getxattr, lgetxattr, listxattr, llistxattr, readlinkat};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::host::errno;
+use crate::sys::errno;
 
 /// The kernel's limit for the names or a value of a file, in bytes.
 const MOST: usize = 64 << 10;
@@ -32,15 +32,18 @@ impl File {
         let mut path = path_of(dir).into_bytes();
         path.push(b'/');
         path.extend_from_slice(name);
-        let is_open = false;
-        Self { path, is_open }
+        Self {
+            path,
+            is_open: false,
+        }
     }
 
     /// By a descriptor.
     pub(crate) fn open(open: BorrowedFd<'_>) -> Self {
-        let path = path_of(open).into_bytes();
-        let is_open = true;
-        Self { path, is_open }
+        Self {
+            path: path_of(open).into_bytes(),
+            is_open: true,
+        }
     }
 
     fn list(&self, list: &mut Vec<u8>) -> rustix::io::Result<usize> {
@@ -61,15 +64,16 @@ impl File {
 
     /// Has it this attribute? `false` on an error.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
-        match self.get(name, &mut Vec::with_capacity(256)) {
-            Ok(_) | Err(rustix::io::Errno::RANGE) => true,
-            Err(_) => false,
-        }
+        let got = self.get(name, &mut Vec::with_capacity(256));
+        matches!(got, Ok(_) | Err(rustix::io::Errno::RANGE))
     }
 }
 
-/// The names of the attributes of a file.
-fn names(file: &File) -> Result<Vec<Box<[u8]>>> {
+/// The names of the attributes of a file that are shown.
+///
+/// # Errors
+/// `EOPNOTSUPP` of a file system that has none; those of listxattr(2).
+pub(crate) fn names(file: &File) -> Result<Vec<Box<[u8]>>> {
     let mut list = Vec::with_capacity(1024);
     let listed = match file.list(&mut list).map_err(errno) {
         Err(Errno::ERANGE) => {
@@ -86,14 +90,6 @@ fn names(file: &File) -> Result<Vec<Box<[u8]>>> {
     let names = list.split(|byte| *byte == 0);
     let shown = names.filter(|name| SHOWN.iter().any(|prefix| name.starts_with(prefix)));
     Ok(shown.map(Into::into).collect())
-}
-
-/// Has a file any that are shown?
-///
-/// # Errors
-/// `EOPNOTSUPP` of a file system that has none; those of listxattr(2).
-pub(crate) fn has_any(file: &File) -> Result<bool> {
-    Ok(!names(file)?.is_empty())
 }
 
 /// All that are shown, with their values.

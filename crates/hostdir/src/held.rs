@@ -51,9 +51,12 @@ pub(crate) struct Held {
     open: Mutex<HashMap<Ino, Open>>,
     /// Descriptors in `open`.
     used: AtomicUsize,
-    nameless: Descriptors,
-    displaced: Descriptors,
-    looked_up: Descriptors,
+    /// Inodes without a name.
+    pub(crate) nameless: Descriptors,
+    /// Inodes that lost the name they were known by.
+    pub(crate) displaced: Descriptors,
+    /// Inodes that were looked up, and may lose their name before their use.
+    pub(crate) looked_up: Descriptors,
 }
 
 impl Held {
@@ -83,10 +86,7 @@ impl Held {
     /// # Errors
     /// `ENFILE`.
     pub(crate) fn room(&self) -> Result<()> {
-        match self.has_room() {
-            true => Ok(()),
-            false => Err(Errno::ENFILE),
-        }
+        self.has_room().then_some(()).ok_or(Errno::ENFILE)
     }
 
     /// The descriptor of a file that is open for writing.
@@ -178,31 +178,6 @@ impl Held {
         self.open.lock().get(&ino)?.reader.clone()
     }
 
-    /// Keeps an inode without a name.
-    pub(crate) fn lost_last(&self, ino: Ino, descriptor: OwnedFd) {
-        self.nameless.keep(ino, descriptor);
-    }
-
-    /// Keeps an inode that lost the name it was known by.
-    pub(crate) fn lost_one(&self, ino: Ino, descriptor: OwnedFd) {
-        self.displaced.keep(ino, descriptor);
-    }
-
-    /// Keeps an inode that was looked up, and may lose its name before its use.
-    pub(crate) fn looked_up(&self, ino: Ino, descriptor: OwnedFd) {
-        self.looked_up.keep(ino, descriptor);
-    }
-
-    /// An inode without names was given one.
-    pub(crate) fn named(&self, ino: Ino) {
-        self.nameless.retire(ino);
-    }
-
-    /// The descriptor of an inode without names.
-    pub(crate) fn nameless(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
-        self.nameless.get(ino)
-    }
-
     /// A descriptor of an inode, regardless of its names.
     pub(crate) fn get(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
         let open = {
@@ -210,7 +185,7 @@ impl Held {
             let open = table.get(&ino);
             open.and_then(|open| open.writer.clone().or_else(|| open.named.clone()))
         };
-        let open = open.or_else(|| self.nameless(ino));
+        let open = open.or_else(|| self.nameless.get(ino));
         let open = open.or_else(|| self.displaced.get(ino));
         open.or_else(|| self.looked_up.get(ino))
     }
@@ -228,11 +203,6 @@ impl Held {
         self.nameless.tidy();
         self.displaced.tidy();
         self.looked_up.tidy();
-    }
-
-    /// Closes those that were looked up and not used since the last call. Are others left?
-    pub(crate) fn drop_looked_up(&self) -> bool {
-        self.looked_up.drop_unused()
     }
 }
 
@@ -292,7 +262,7 @@ mod tests {
         let held = Held::new(all, others as usize);
         held.room().unwrap();
         opened(&held, 2, false);
-        held.lost_last(Ino(3), open());
+        held.nameless.keep(Ino(3), open());
         assert_eq!(held.room(), Err(Errno::ENFILE));
         // What is read needs none.
         held.opened(Ino(4), None, false);

@@ -29,7 +29,10 @@ pub(crate) struct Identity {
 impl Identity {
     pub(crate) fn of(stat: &Statx) -> Self {
         Self {
-            host: HostNumber::of(stat),
+            host: HostNumber {
+                device: (stat.stx_dev_major, stat.stx_dev_minor),
+                number: stat.stx_ino,
+            },
             kind: kind(stat),
             btime: btime(stat),
         }
@@ -40,15 +43,6 @@ impl Identity {
         Self {
             btime: Some(Time::new(i64::MIN, 0)),
             ..self
-        }
-    }
-}
-
-impl HostNumber {
-    pub(crate) fn of(stat: &Statx) -> Self {
-        Self {
-            device: (stat.stx_dev_major, stat.stx_dev_minor),
-            number: stat.stx_ino,
         }
     }
 }

@@ -25,6 +25,8 @@
 mod acting;
 mod attributes;
 mod descriptors;
+mod dirents;
+mod fs_type;
 mod held;
 mod host;
 mod identity;

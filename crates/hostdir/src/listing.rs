@@ -7,73 +7,21 @@
 use holdfast_core::store::NameRun;
 use holdfast_core::types::{FileType, Ino, Result};
 use parking_lot::Mutex;
-use rustix::fs::RawDir;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::host::{Host, errno};
+use crate::dirents::{BUFFER, one_buffer};
+use crate::host::Host;
 use crate::pool::Pool;
 
-/// Buffer of getdents64(2).
-const BUFFER: usize = 256 << 10;
 /// Most open listings.
 const OPEN: usize = 32;
 /// Names of a listing with a number that is compared with that of the file.
 const SAMPLE: usize = 2;
 /// Cookies of names begin here: those below are for `.` and `..`.
 pub(crate) const FIRST_COOKIE: u64 = 3;
-
-/// A name in a listing.
-pub(crate) struct Listed<'a> {
-    pub(crate) name: &'a [u8],
-    pub(crate) number: u64,
-    /// `None`: unknown.
-    pub(crate) kind: Option<FileType>,
-}
-
-/// Calls `visit` with the remaining names of an open directory, without `.` and `..`, until it
-/// returns false.
-///
-/// # Errors
-/// Those of getdents64(2).
-pub(crate) fn each(dir: BorrowedFd<'_>, visit: &mut dyn FnMut(&Listed<'_>) -> bool) -> Result<()> {
-    let mut buffer: Vec<MaybeUninit<u8>> = vec![MaybeUninit::uninit(); BUFFER];
-    while one_buffer(dir, &mut buffer, visit)? {}
-    Ok(())
-}
-
-/// The same for one buffer. False: that was the last one.
-fn one_buffer(
-    dir: BorrowedFd<'_>,
-    buffer: &mut [MaybeUninit<u8>],
-    visit: &mut dyn FnMut(&Listed<'_>) -> bool,
-) -> Result<bool> {
-    let mut names = RawDir::new(dir, buffer);
-    while let Some(entry) = names.next() {
-        let entry = entry.map_err(errno)?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            let listed = Listed {
-                name,
-                number: entry.ino(),
-                kind: kind_of(entry.file_type()),
-            };
-            if !visit(&listed) {
-                return Ok(false);
-            }
-        }
-        if names.is_buffer_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn kind_of(kind: rustix::fs::FileType) -> Option<FileType> {
-    FileType::from_mode(kind.as_raw_mode())
-}
 
 /// A listed name, its number on the host, and its type if known.
 pub(crate) type Raw = (Box<[u8]>, u64, Option<FileType>);
@@ -196,7 +144,7 @@ impl Open {
             dir,
             descriptor: Arc::new(host.open_listing(dir)?),
             ready: VecDeque::new(),
-            trusted: host.trusts_listings,
+            trusted: host.of.trusts_listings(),
             next: FIRST_COOKIE,
             done: false,
         })
@@ -294,7 +242,7 @@ mod tests {
             };
             assert_eq!(names(&listed), names(&expected));
             // Of a file system of several devices numbers are not the host's alone.
-            if host.trusts_listings == Some(true) {
+            if host.of.trusts_listings() == Some(true) {
                 assert_eq!(listed, expected);
             }
         }

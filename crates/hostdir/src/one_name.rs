@@ -1,10 +1,10 @@
-//! Opening one name of a directory.
+//! Opening one name of a directory, or the directory again.
 
 use holdfast_core::types::{Errno, Result};
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use crate::host::errno;
+use crate::sys::errno;
 
 /// Not `RESOLVE_BENEATH`: with it the kernel checks again that the file it found is below the
 /// directory. It answers `EXDEV` if another process has moved the file out in between. A single
@@ -26,6 +26,15 @@ pub(crate) fn open_name(
     }
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat2(dir, name, flags, mode, RESOLVE).map_err(errno)
+}
+
+/// Opens a directory again, to list it.
+///
+/// # Errors
+/// Those of open(2).
+pub(crate) fn open_to_list(dir: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+    let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(dir, ".", flags, Mode::empty()).map_err(errno)
 }
 
 #[cfg(test)]

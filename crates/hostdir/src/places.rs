@@ -90,7 +90,8 @@ impl Places {
                 if kept.place.parent == parent && *kept.place.name == *name {
                     return;
                 }
-                self.count(&kept.place.name, name);
+                self.bytes.fetch_add(name.len() as u64, Relaxed);
+                self.bytes.fetch_sub(kept.place.name.len() as u64, Relaxed);
                 kept.place.name = name.into();
                 Some(std::mem::replace(&mut kept.place.parent, parent))
             }
@@ -101,13 +102,12 @@ impl Places {
                     is,
                 };
                 self.bytes.fetch_add(COST + name.len() as u64, Relaxed);
-                let (held, below) = (true, 0);
                 let kept = Kept {
                     place,
                     xattrs: None,
                     handle: None,
-                    held,
-                    below,
+                    held: true,
+                    below: 0,
                 };
                 table.insert(ino, kept);
                 None
@@ -156,26 +156,18 @@ impl Places {
         self.table.read().get(&ino)?.handle.clone()
     }
 
-    fn count(&self, was: &[u8], now: &[u8]) {
-        self.bytes.fetch_add(now.len() as u64, Relaxed);
-        self.bytes.fetch_sub(was.len() as u64, Relaxed);
-    }
-
     /// The core has dropped an inode.
     pub(crate) fn forget(&self, ino: Ino) {
         let mut table = self.table.write();
-        if let Some(kept) = table.get_mut(&ino) {
-            kept.held = false;
-            if kept.below == 0 {
-                self.remove(&mut table, ino);
-            }
-        }
-    }
-
-    fn remove(&self, table: &mut HashMap<Ino, Kept>, ino: Ino) {
-        if let Some(kept) = table.remove(&ino) {
+        let Some(kept) = table.get_mut(&ino) else {
+            return;
+        };
+        kept.held = false;
+        if kept.below == 0
+            && let Some(kept) = table.remove(&ino)
+        {
             self.bytes.fetch_sub(cost(&kept), Relaxed);
-            self.leave(table, kept.place.parent);
+            self.leave(&mut table, kept.place.parent);
         }
     }
 

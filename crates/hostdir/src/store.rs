@@ -7,7 +7,7 @@ use holdfast_core::store::{
     Shared, SpaceReport, SpaceRun, Store, Through, WholeDirectory, Writes,
 };
 use holdfast_core::types::{Caller, Errno, FileType, Ino, Result};
-use rustix::fs::{Mode, OFlags, SeekFrom, fstatvfs, openat, seek, syncfs};
+use rustix::fs::{OFlags, SeekFrom, fstatvfs, seek, syncfs};
 use rustix::io::pread;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -15,15 +15,19 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::attributes::{self, File};
-use crate::host::{Found, Host, errno};
+use crate::host::Host;
+use crate::host::lookup::Found;
 use crate::identity::is_settled_since;
 use crate::listing::Listings;
+use crate::one_name::open_to_list;
 use crate::perform::{Performer, content};
 use crate::places::Place;
 use crate::pool::Pool;
 use crate::record::record;
+use crate::sys::errno;
 use crate::together;
-use crate::watcher::{self, OwnChange, Watcher};
+use crate::watcher::operation::OwnChange;
+use crate::watcher::{Watcher, thread};
 
 /// How a directory is opened.
 #[derive(Clone, Copy, Debug)]
@@ -111,19 +115,19 @@ impl HostDirectory {
 
     fn load(host: &Host, ino: Ino, xattrs: bool) -> Result<Option<InodeRecord>> {
         if ino == Ino::ROOT {
-            let Found { stat, .. } = host.stat_root()?;
+            let stat = host.stat(host.root())?;
             let has = xattrs && host.has_attributes(|| File::named(host.root(), b"."))?;
             return Ok(Some(record(ino, ino, &stat, has)));
         }
         let Some(place) = host.places.get(ino) else {
             return Ok(None);
         };
-        if let Some(stat) = host.stat_nameless(ino)? {
+        if let Some(open) = host.held.nameless.get(ino) {
+            let stat = host.stat(open.as_fd())?;
             // Some hosts rename an open file instead of removing it.
-            let nlink = 0;
             let has = xattrs && host.may_have_attributes();
             return Ok(Some(InodeRecord {
-                nlink,
+                nlink: 0,
                 ..record(ino, place.parent, &stat, has)
             }));
         }
@@ -298,8 +302,7 @@ impl Store for HostDirectory {
 
     /// Calls syncfs(2) on the host's file system.
     fn commit(&self, _upto: Option<Lsn>) -> Result<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = openat(self.host.root(), ".", flags, Mode::empty()).map_err(errno)?;
+        let root = open_to_list(self.host.root(), OFlags::empty())?;
         syncfs(&root).map_err(errno)
     }
 
@@ -320,7 +323,7 @@ impl Store for HostDirectory {
             host: &self.host,
             caller,
             xattrs: self.options.xattrs,
-            own: &OwnChange::none(),
+            own: &OwnChange::default(),
         }
         .open(ino, writes)
     }
@@ -370,7 +373,7 @@ impl Shared for HostDirectory {
     }
 
     fn attach(&self, changes: Weak<dyn Changes>) {
-        watcher::start(&self.host, changes);
+        thread::start(&self.host, changes);
     }
 
     fn listen(&self, ino: Ino) {
@@ -382,7 +385,7 @@ impl Shared for HostDirectory {
     }
 
     fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
-        self.host.hears_of(record, since)
+        (self.host.watcher.as_ref()).is_some_and(|watcher| watcher.hears(record, since))
     }
 
     fn is_settled(&self, record: &InodeRecord, at: Instant) -> bool {

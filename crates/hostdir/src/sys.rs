@@ -5,6 +5,11 @@
 use holdfast_core::types::{Errno, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 
+/// A system call's error, as the core knows it.
+pub(crate) fn errno(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}
+
 /// Most bytes of a handle (`MAX_HANDLE_SZ`).
 const HANDLE: usize = 128;
 
@@ -36,10 +41,9 @@ pub(crate) fn set_fs_group(gid: u32) -> Result<()> {
 }
 
 fn is_now(now: libc::c_int, id: u32) -> Result<()> {
-    match now.cast_unsigned() == id {
-        true => Ok(()),
-        false => Err(Errno::EPERM),
-    }
+    (now.cast_unsigned() == id)
+        .then_some(())
+        .ok_or(Errno::EPERM)
 }
 
 /// Sets the calling thread's file system user. Leaving root clears its effective capabilities about

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::attributes::File;
-use crate::host::{Found, Host};
+use crate::dirents;
+use crate::host::Host;
+use crate::host::lookup::Found;
 use crate::identity::{Identity, is_settled_since, time};
 use crate::listing::{self, FIRST_COOKIE, Raw};
 use crate::pool::Pool;
@@ -46,7 +48,7 @@ pub(crate) fn read(
         // A request for it alone reports the error.
         open(&own, *dir, most, (inodes, xattrs)).ok().flatten()
     });
-    let mut asked: Vec<(Ino, Arc<OwnedFd>, Box<[u8]>)> = Vec::new();
+    let mut asked = Vec::new();
     for opened in opened.iter().flatten() {
         let names = opened.names.iter().filter(|raw| opened.asks(raw, inodes));
         asked.extend(
@@ -63,7 +65,7 @@ pub(crate) fn read(
     let whole = opened.into_iter().map(|opened| {
         let opened = opened?;
         // This also consumes the answers of a directory that is left out.
-        let of_each: Vec<Option<Result<Option<Inode>>>> = opened
+        let of_each = opened
             .names
             .iter()
             .map(|raw| {
@@ -117,7 +119,7 @@ fn open(
     }
     let record = host.record(dir, parent, &stat, xattrs, named)?;
     let mut names: Vec<Raw> = Vec::new();
-    listing::each(descriptor.as_fd(), &mut |listed| {
+    dirents::each(descriptor.as_fd(), &mut |listed| {
         names.push((listed.name.into(), listed.number, listed.kind));
         names.len() <= most
     })?;
@@ -128,7 +130,7 @@ fn open(
     let trusted = match inodes {
         // All are looked up.
         true => false,
-        false => match host.trusts_listings {
+        false => match host.of.trusts_listings() {
             Some(trusted) => trusted,
             None => listing::is_true(host, descriptor.as_fd(), &names)?,
         },

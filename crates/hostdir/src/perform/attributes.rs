@@ -9,10 +9,11 @@ use rustix::fs::{
 
 use super::Performer;
 use crate::attributes::path_of;
-use crate::host::{errno, reopen};
+use crate::host::reach::reopen;
+use crate::sys::errno;
 
 impl Performer<'_> {
-    pub(super) fn set(self, ino: Ino, set: &Attributes<'_>) -> Result<Done> {
+    pub(super) fn set_attributes(self, ino: Ino, set: &Attributes<'_>) -> Result<Done> {
         self.change(ino, |file| {
             if *set == Attributes::default() || set.uid.is_some() || set.gid.is_some() {
                 let uid = set.uid.map(Uid::from_raw);

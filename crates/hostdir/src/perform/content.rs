@@ -1,7 +1,7 @@
 //! The bytes of regular files.
 
 use holdfast_core::store::Done;
-use holdfast_core::types::{Errno, Fallocate, Ino, Result};
+use holdfast_core::types::{Errno, Fallocate, FileType, Ino, Result};
 use rustix::fs::{
     FallocateFlags, OFlags, copy_file_range, fallocate, fcntl_getfl, fdatasync, fsync, ftruncate,
 };
@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::Performer;
-use crate::host::{Host, errno, reopen};
-use crate::identity;
-use crate::sys;
-use holdfast_core::types::FileType;
+use crate::host::Host;
+use crate::host::reach::reopen;
+use crate::identity::kind;
+use crate::sys::{self, errno};
 
 /// Buffers that one system call takes.
 const BUFFERS: usize = 1024;
@@ -38,9 +38,12 @@ impl Performer<'_> {
 
     pub(super) fn resize(self, ino: Ino, size: u64) -> Result<Done> {
         let writer = self.host.held.writer(ino);
-        self.change(ino, |named| match writer {
-            Some(open) => ftruncate(&open, size).map_err(errno),
-            None => ftruncate(reopen(named, OFlags::WRONLY)?, size).map_err(errno),
+        self.change(ino, |named| {
+            match writer {
+                Some(open) => ftruncate(&open, size),
+                None => ftruncate(reopen(named, OFlags::WRONLY)?, size),
+            }
+            .map_err(errno)
         })
     }
 
@@ -111,16 +114,19 @@ impl Performer<'_> {
 
 /// As fsync(2) or fdatasync(2).
 pub(crate) fn sync(host: &Host, ino: Ino, data_only: bool) -> Result<()> {
-    let sync = |open: &OwnedFd| match data_only {
-        true => fdatasync(open).map_err(errno),
-        false => fsync(open).map_err(errno),
+    let sync = |open: &OwnedFd| {
+        match data_only {
+            true => fdatasync(open),
+            false => fsync(open),
+        }
+        .map_err(errno)
     };
     if let Some(open) = host.held.writer(ino) {
         return sync(&open);
     }
     let (pinned, stat) = host.pin(ino)?;
     // Other types have no content.
-    match identity::kind(&stat) {
+    match kind(&stat) {
         FileType::Regular | FileType::Directory => sync(&reopen(pinned.get(host), OFlags::RDONLY)?),
         _ => Ok(()),
     }

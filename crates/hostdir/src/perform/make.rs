@@ -1,6 +1,6 @@
 //! Making inodes and names.
 
-use holdfast_core::store::{Done, New};
+use holdfast_core::store::{Done, New, Touched};
 use holdfast_core::types::{Errno, FileType, Ino, Result, S_ISGID};
 use rustix::fs::{
     AtFlags, CWD, FileType as HostType, Mode, OFlags, Statx, chmodat, fchmod, fstat, linkat,
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use super::Performer;
 use crate::attributes::{File, path_of};
-use crate::host::errno;
 use crate::identity::Identity;
 use crate::one_name::open_name;
 use crate::record::record;
+use crate::sys::errno;
 
 /// In a directory with this attribute the caller's umask is ignored.
 const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
@@ -54,7 +54,7 @@ impl Performer<'_> {
         let has = self.xattrs && host.has_attributes(named).unwrap_or(true);
         done.entry = Some((ino, new.kind));
         done.touched.extend(self.touched(dir, Some(&before), at));
-        done.touched.push(holdfast_core::store::Touched {
+        done.touched.push(Touched {
             before: None,
             record: record(ino, dir, &stat, has),
         });
@@ -107,7 +107,7 @@ impl Performer<'_> {
         let names = file.try_clone().map_err(Errno::from)?;
         // It has no name.
         let ino = self.note(dir, b"", &stat);
-        host.held.lost_last(ino, names);
+        host.held.nameless.keep(ino, names);
         let file = Arc::new(file);
         host.held.opened(ino, Some(Arc::clone(&file)), true);
         done.entry = Some((ino, FileType::Regular));
@@ -127,7 +127,7 @@ impl Performer<'_> {
             linkat(CWD, path_of(file), at, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
         }
         let mut done = self.changed();
-        host.held.named(ino);
+        host.held.nameless.retire(ino);
         host.places.note(ino, dir, name, Identity::of(&before));
         done.touched
             .extend(self.touched(dir, Some(&dir_before), at));

@@ -6,11 +6,12 @@
 
 mod attributes;
 pub(crate) mod content;
+mod dispatch;
 mod make;
 mod names;
 mod open;
 
-use holdfast_core::store::{Done, Operation, Touched, Version};
+use holdfast_core::store::{Done, Touched, Version};
 use holdfast_core::types::{Caller, Ino, Result};
 use rustix::fs::Statx;
 use std::os::fd::BorrowedFd;
@@ -20,7 +21,7 @@ use crate::acting::Acting;
 use crate::host::Host;
 use crate::identity::time;
 use crate::record::record;
-use crate::watcher::OwnChange;
+use crate::watcher::operation::OwnChange;
 
 /// An operation's host and caller.
 #[derive(Clone, Copy)]
@@ -34,52 +35,6 @@ pub(crate) struct Performer<'h> {
 }
 
 impl<'h> Performer<'h> {
-    /// Performs the operation.
-    ///
-    /// # Errors
-    /// Those of the system calls.
-    pub(crate) fn perform(self, operation: &Operation<'_>) -> Result<Done> {
-        match *operation {
-            Operation::Make {
-                dir,
-                name,
-                new,
-                open,
-            } => self.make(dir, name, &new, open),
-            Operation::MakeUnnamed { dir, new, linkable } => self.make_unnamed(dir, &new, linkable),
-            Operation::Link { ino, dir, name } => self.link(ino, dir, name),
-            Operation::Remove {
-                dir,
-                name,
-                directory,
-            } => self.remove(dir, name, directory),
-            Operation::Rename { from, to, flags } => self.rename(from, to, flags),
-            Operation::SetAttributes { ino, set } => self.set(ino, &set),
-            Operation::SetFlags {
-                ino,
-                flags,
-                project,
-            } => self.set_flags(ino, flags, project),
-            Operation::Resize { ino, size } => self.resize(ino, size),
-            Operation::Write { ino, offset, bufs } => self.write(ino, offset, bufs),
-            Operation::Allocate {
-                ino,
-                mode,
-                offset,
-                len,
-            } => self.allocate(ino, mode, offset, len),
-            Operation::Copy { from, to, len } => self.copy(from, to, len),
-            Operation::SetXattr {
-                ino,
-                name,
-                value,
-                how,
-                ..
-            } => self.set_xattr(ino, name, value, how),
-            Operation::RemoveXattr { ino, name } => self.remove_xattr(ino, name),
-        }
-    }
-
     /// Takes the caller's credentials.
     fn act(self) -> Result<Acting<'h>> {
         self.host.own.act_as(self.caller)
@@ -105,7 +60,8 @@ impl<'h> Performer<'h> {
         let stat = self.host.stat(open).ok()?;
         let parent = self.host.places.get(ino).map_or(Ino::ROOT, |it| it.parent);
         let mut record = record(ino, parent, &stat, self.may_have_xattrs());
-        if self.host.held.nameless(ino).is_some() || stat.stx_nlink == 0 && !self.host.is_named(ino)
+        if self.host.held.nameless.get(ino).is_some()
+            || stat.stx_nlink == 0 && !self.host.is_named(ino)
         {
             record.nlink = 0;
         }

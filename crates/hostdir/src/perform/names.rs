@@ -1,16 +1,16 @@
 //! Removing and moving names.
 
-use holdfast_core::store::Done;
+use holdfast_core::store::{Done, Touched};
 use holdfast_core::types::{Errno, FileType, Ino, RenameFlags, Result};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags as HostFlags, Statx, renameat_with, unlinkat};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Performer, version};
-use crate::host::{Found, errno};
+use crate::host::lookup::Found;
 use crate::identity::Identity;
 use crate::one_name::open_name;
 use crate::record::record;
-use holdfast_core::store::Touched;
+use crate::sys::errno;
 
 /// An inode that is about to lose a name.
 type Victim = (OwnedFd, Found);
@@ -41,22 +41,17 @@ impl Performer<'_> {
         // Some hosts rename an open file instead of removing it.
         let nlink = nlink.min(after.stx_nlink);
         let place = host.places.get(ino);
-        let xattrs = self.may_have_xattrs();
         let parent = place.as_ref().map_or(dir, |place| place.parent);
-        done.touched.push(Touched {
-            before: Some(version(&stat)),
-            record: holdfast_core::store::InodeRecord {
-                nlink,
-                ..record(ino, parent, &after, xattrs)
-            },
-        });
+        let mut touched = self.moved(parent, &stat, &after, ino);
+        touched.record.nlink = nlink;
+        done.touched.push(touched);
         match place {
             // The core does not know it.
             None => {}
-            Some(_) if nlink == 0 => host.held.lost_last(ino, open),
+            Some(_) if nlink == 0 => _ = host.held.nameless.keep(ino, open),
             Some(place) if place.parent == dir && *place.name == *name => {
                 host.note_handle(ino, open.as_fd());
-                host.held.lost_one(ino, open);
+                host.held.displaced.keep(ino, open);
             }
             Some(_) => {}
         }
@@ -118,14 +113,16 @@ impl Performer<'_> {
         }
         host.places.move_to(ino, to.0, to.1, is);
         if let Some(moved) = host.find(to_at, to.1)?.filter(|found| found.is == is) {
-            done.touched.push(self.moved(to.0, &stat, &moved));
+            done.touched
+                .push(self.moved(to.0, &stat, &moved.stat, moved.ino));
         }
         match target {
             Some((_, target)) if flags.contains(RenameFlags::EXCHANGE) => {
                 host.places.move_to(target.ino, from.0, from.1, target.is);
                 let found = host.find(from_at, from.1)?;
                 if let Some(found) = found.filter(|found| found.is == target.is) {
-                    done.touched.push(self.moved(from.0, &target.stat, &found));
+                    done.touched
+                        .push(self.moved(from.0, &target.stat, &found.stat, found.ino));
                 }
             }
             Some(target) => self.lost(to.0, to.1, target, &mut done),
@@ -134,10 +131,10 @@ impl Performer<'_> {
         Ok(done)
     }
 
-    fn moved(self, dir: Ino, before: &Statx, now: &Found) -> Touched {
+    fn moved(self, dir: Ino, before: &Statx, now: &Statx, ino: Ino) -> Touched {
         Touched {
             before: Some(version(before)),
-            record: record(now.ino, dir, &now.stat, self.may_have_xattrs()),
+            record: record(ino, dir, now, self.may_have_xattrs()),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::Performer;
-use crate::host::reopen;
+use crate::host::reach::reopen;
 use crate::identity::kind;
 
 impl Performer<'_> {

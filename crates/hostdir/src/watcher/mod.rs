@@ -3,7 +3,7 @@
 //! A directory is watched from the first request in it until none of its inodes is known. The host
 //! then reports changes of its names, its attributes, and of attributes and content of its files. A
 //! thread passes these on ([`Changes`]). Operations of this store cause events too. Events [during
-//! an operation](own) are dropped if its own answer includes their change.
+//! an operation](operation) are dropped if its own answer includes their change.
 //!
 //! *Invariant.* What is [heard of](Watcher::hears) since a time was watched before it. The event is
 //! read after every answer that lacks the change. An answer to a request of before the event is in
@@ -15,26 +15,31 @@
 //!
 //! *Locking.* The queue before the watches; neither is held during calls to the host or the core.
 
-mod event;
+mod listen;
+pub(crate) mod operation;
 mod own;
-mod thread;
+mod queue;
+#[cfg(test)]
+mod tests;
+pub(crate) mod thread;
 mod watches;
 
 use holdfast_core::store::{Changes, InodeRecord};
-use holdfast_core::types::{FileType, Ino, Result};
+use holdfast_core::types::{FileType, Ino};
 use parking_lot::{Mutex, RwLock};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fs::inotify;
+use rustix::fs::inotify::{self, ReadFlags, Reader};
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{OnceLock, Weak};
 use std::time::Instant;
 
 use crate::attributes::path_of;
-use crate::host::{Host, errno};
-use event::Queue;
-pub(crate) use own::OwnChange;
-pub(crate) use thread::start;
+use crate::places::Places;
+use crate::sys::errno;
+use queue::Queue;
 use watches::Watches;
 
 /// Events of a directory.
@@ -48,28 +53,10 @@ const WATCHED: inotify::WatchFlags = inotify::WatchFlags::ATTRIB
     .union(inotify::WatchFlags::MOVE_SELF)
     .union(inotify::WatchFlags::ONLYDIR);
 
-/// File systems that only this machine changes: ext2 to ext4, XFS, btrfs, bcachefs, F2FS, ZFS, JFS,
-/// NILFS, tmpfs, ramfs, overlayfs, EROFS, SquashFS, FAT, exFAT, NTFS, UDF, ISO 9660.
-const LOCAL: [u64; 18] = [
-    0xef53,
-    0x5846_5342,
-    0x9123_683e,
-    0xca45_1a4e,
-    0xf2f5_2010,
-    0x2fc1_2fc1,
-    0x3153_464a,
-    0x3434,
-    0x0102_1994,
-    0x8584_58f6,
-    0x794c_7630,
-    0xe0f5_e1e2,
-    0x7371_7368,
-    0x4d44,
-    0x2011_bab0,
-    0x7366_746e,
-    0x1501_3346,
-    0x9660,
-];
+/// Buffer for some hundred events.
+const BUFFER: usize = 16 << 10;
+/// Length of the kernel's queue, if it cannot be read.
+const EVENTS: usize = 16_384;
 
 /// The inotify instance and its queue.
 pub(crate) struct Watcher {
@@ -79,7 +66,7 @@ pub(crate) struct Watcher {
     /// Wakes the thread.
     wake: OwnedFd,
     queue: Mutex<Queue>,
-    watches: RwLock<Watches>,
+    pub(crate) watches: RwLock<Watches>,
     above: OnceLock<Weak<dyn Changes>>,
     /// Does the thread run?
     hears: AtomicBool,
@@ -87,26 +74,21 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// `None`: changes by others on a file system of this type are not all reported.
-    ///
     /// # Errors
     /// `EMFILE`: this user has too many instances of inotify. `ENOMEM`.
-    pub(crate) fn of(kind: u64) -> Result<Option<Self>> {
-        if !LOCAL.contains(&kind) {
-            return Ok(None);
-        }
+    pub(crate) fn new() -> holdfast_core::types::Result<Self> {
         let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
         let flags_of_wake = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
-        Ok(Some(Self {
+        Ok(Self {
             inotify: inotify::init(flags).map_err(errno)?,
-            most: event::most(),
+            most: watches::limit("max_queued_events").unwrap_or(EVENTS),
             wake: eventfd(0, flags_of_wake).map_err(errno)?,
             queue: Mutex::default(),
             watches: RwLock::new(Watches::new()),
             above: OnceLock::new(),
             hears: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-        }))
+        })
     }
 
     /// Is the directory watched, since `since` or longer?
@@ -131,7 +113,7 @@ impl Watcher {
     }
 
     /// Are all changes of this record since then reported?
-    fn hears(&self, record: &InodeRecord, since: Instant) -> bool {
+    pub(crate) fn hears(&self, record: &InodeRecord, since: Instant) -> bool {
         // Relaxed: when the thread ends, it reports that everything may have changed.
         if !self.hears.load(Ordering::Relaxed) {
             return false;
@@ -148,67 +130,59 @@ impl Watcher {
         self.watches.read().len()
     }
 
+    /// Removes the watches of unknown directories, when enough inodes were dropped.
+    pub(crate) fn sweep(&self, places: &Places) {
+        if !self.watches.read().is_to_sweep() {
+            return;
+        }
+        // Locked over both, as in `watch`.
+        let mut watches = self.watches.write();
+        let gone = watches.sweep(|ino| ino == Ino::ROOT || places.get(ino).is_some());
+        for watch in gone {
+            // The kernel may have removed it.
+            let _ = inotify::remove_watch(&self.inotify, watch);
+        }
+    }
+
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
         self.watches.read().bytes()
     }
-}
 
-impl Host {
-    /// Watches an inode, and the content of a directory, as far as possible.
-    pub(crate) fn listen(&self, ino: Ino) {
-        let Some(watcher) = &self.watcher else { return };
-        let Some((dir, parent)) = self.directory_of(ino) else {
-            return;
-        };
-        for dir in [parent, dir] {
-            if !watcher.is_watched(dir, None)
-                && let Ok(open) = self.opened(dir)
-            {
-                watcher.watch(dir, open.get(self));
+    /// Reads the available events, and perhaps some that arrive meanwhile.
+    ///
+    /// # Errors
+    /// Those of read(2).
+    fn read(&self, queue: &mut Queue) -> Result<(), Errno> {
+        let mut buffer = [MaybeUninit::uninit(); BUFFER];
+        let mut reader = Reader::new(&self.inotify, &mut buffer);
+        // One more event reports an overflow.
+        for _ in 0..=self.most {
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error),
+            };
+            let what = event.events();
+            if what.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::UNMOUNT) {
+                queue.missed = true;
             }
+            let Some(dir) = self.watches.read().dir(event.wd()) else {
+                continue;
+            };
+            if what.contains(ReadFlags::IGNORED) {
+                self.watches.write().ended(event.wd());
+            }
+            let name = event.file_name().map_or(&[][..], |name| name.to_bytes());
+            queue.put((dir, name.into()), what);
         }
+        Ok(())
     }
 
-    /// The directory that the inode is or is in, and the parent of that.
-    fn directory_of(&self, ino: Ino) -> Option<(Ino, Ino)> {
-        if ino == Ino::ROOT {
-            return Some((ino, ino));
-        }
-        let place = self.places.get(ino)?;
-        match place.is.kind {
-            FileType::Directory => Some((ino, place.parent)),
-            _ if place.parent == Ino::ROOT => Some((Ino::ROOT, Ino::ROOT)),
-            _ => Some((place.parent, self.places.get(place.parent)?.parent)),
-        }
-    }
-
-    /// See [`Shared::hears_of`](holdfast_core::store::Shared::hears_of).
-    pub(crate) fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
-        self.watcher
-            .as_ref()
-            .is_some_and(|watcher| watcher.hears(record, since))
-    }
-
-    /// The core has dropped an inode.
-    pub(crate) fn count_let_go(&self) {
-        if let Some(watcher) = &self.watcher {
-            watcher.watches.read().count_let_go();
-        }
-    }
-
-    /// Removes the watches of unknown directories, when enough inodes were dropped.
-    pub(crate) fn sweep(&self) {
-        let Some(watcher) = &self.watcher else { return };
-        if !watcher.watches.read().is_to_sweep() {
-            return;
-        }
-        // Locked over both, as in `watch`.
-        let mut watches = watcher.watches.write();
-        let gone = watches.sweep(|ino| ino == Ino::ROOT || self.places.get(ino).is_some());
-        for watch in gone {
-            // The kernel may have removed it.
-            let _ = inotify::remove_watch(&watcher.inotify, watch);
-        }
+    /// Wakes the thread.
+    pub(super) fn wake(&self) {
+        // On overflow it is awake anyway.
+        let _ = rustix::io::write(&self.wake, &[1; 8]);
     }
 }

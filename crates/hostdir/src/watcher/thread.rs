@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::Watcher;
+use super::own::NAMES;
 use crate::host::Host;
 
 /// Stack: little more than the buffer of events.
@@ -108,8 +109,7 @@ fn tell(host: &Host, above: &dyn Changes, (dir, name): (Ino, &[u8]), what: ReadF
         above.inode(dir, false);
         return;
     }
-    let names = ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
-    if what.intersects(names) {
+    if what.intersects(NAMES) {
         above.entry(dir, name);
     }
     if (ReadFlags::DELETE | ReadFlags::MOVED_FROM).contains(what) {

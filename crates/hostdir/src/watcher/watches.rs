@@ -17,7 +17,7 @@ struct Watch {
     since: Instant,
 }
 
-pub(super) struct Watches {
+pub(crate) struct Watches {
     most: usize,
     by_dir: HashMap<Ino, Watch>,
     by_id: HashMap<i32, Ino>,
@@ -25,11 +25,15 @@ pub(super) struct Watches {
     let_go: AtomicUsize,
 }
 
+/// A limit of the kernel; `None`: it cannot be read.
+pub(super) fn limit(name: &str) -> Option<usize> {
+    let limit = std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}"));
+    limit.ok()?.trim().parse().ok()
+}
+
 impl Watches {
     pub(super) fn new() -> Self {
-        let watcher = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
-        let all = watcher.ok().and_then(|watcher| watcher.trim().parse().ok());
-        Self::at_most(all.unwrap_or(WATCHES) / 2)
+        Self::at_most(limit("max_user_watches").unwrap_or(WATCHES) / 2)
     }
 
     fn at_most(most: usize) -> Self {
@@ -86,7 +90,7 @@ impl Watches {
     }
 
     /// The core has dropped an inode.
-    pub(super) fn count_let_go(&self) {
+    pub(crate) fn count_let_go(&self) {
         self.let_go.fetch_add(1, Relaxed);
     }
 
