@@ -1,14 +1,16 @@
 //! Pinning, and the calling thread's part of reclamation.
 #![expect(unsafe_code, reason = "the thread's own record")]
 
-use super::DOMAIN;
 use super::bag::Deferred;
+use super::domain::Domain;
 use super::record::{Left, Local, Record};
 use std::cell::Cell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 use std::sync::atomic::Ordering;
+
+/// The process's domain.
+pub(super) static DOMAIN: Domain = Domain::new();
 
 /// Values in a bag before it is sealed. An attempt to advance reads a line of every thread.
 const BAG: usize = 512;
@@ -108,12 +110,6 @@ impl Drop for Guard {
             Left::Pinned => {}
             Left::Borrowed => self.leave_borrowed(),
         }
-    }
-}
-
-impl fmt::Debug for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").finish_non_exhaustive()
     }
 }
 

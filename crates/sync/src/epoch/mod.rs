@@ -30,10 +30,6 @@ pub use guard::Guard;
 
 use crate::barrier;
 use bag::Deferred;
-use domain::Domain;
-
-/// The process's domain.
-static DOMAIN: Domain = Domain::new();
 
 /// Pins the calling thread: what it finds in shared structures stays until the guard is dropped.
 ///
@@ -71,7 +67,7 @@ pub fn synchronize() {
 /// Values retired and not dropped yet. A sum over threads: exact only while no thread retires.
 #[must_use]
 pub fn pending() -> u64 {
-    DOMAIN.pending()
+    guard::DOMAIN.pending()
 }
 
 /// Calls `drop(value)` once when no thread can hold an older reference to `value` any more.

@@ -6,13 +6,12 @@
     reason = "the tree holds nodes and objects as plain pointers"
 )]
 
-use super::Held;
+use super::held::Held;
 use super::node::{self, Link, Node};
 use super::radix::Radix;
 use crate::parallel;
 use crate::primitive::Ordering;
 use parking_lot::Mutex;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -128,11 +127,5 @@ impl<T: Send + Sync + 'static> Remains<T> {
 impl<T: Send + Sync + 'static> Drop for Remains<T> {
     fn drop(&mut self) {
         self.help();
-    }
-}
-
-impl<T: Send + Sync + 'static> fmt::Debug for Remains<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remains").finish_non_exhaustive()
     }
 }

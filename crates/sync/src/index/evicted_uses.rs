@@ -11,8 +11,10 @@
 //!
 //! *Locking.* The lock is held over publishing and freeing, which do not wait.
 
+use super::freeing::Freeing;
+use super::map::Index;
+use super::prepared::Prepared;
 use super::runs::Runs;
-use super::{Freeing, Index, Prepared};
 use crate::epoch;
 use crate::primitive::{Mutex, MutexGuard};
 
@@ -129,11 +131,5 @@ impl EvictedUsesLocked<'_> {
 impl Default for EvictedUses {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl std::fmt::Debug for EvictedUses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EvictedUses").finish_non_exhaustive()
     }
 }

@@ -1,16 +1,12 @@
 //! An object of an index, with the word that holds its state and its uses.
 #![expect(unsafe_code, reason = "objects are reached by pointers that count")]
 
-use super::freeing::Freeing;
-use super::reference::Ref;
 use super::shares::Sharing;
 use super::word::Word;
-use crate::prefetch::prefetch;
 use crate::primitive::{AtomicU64, Ordering};
-use std::cell::Cell;
 use std::fmt;
 use std::ops::Deref;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 /// An object that an [`Index`](super::Index) holds (or held), by its number.
 ///
@@ -24,20 +20,17 @@ use std::ptr::{self, NonNull};
 /// Uses are counted in the object, or per core once several threads use it in turn.
 ///
 /// The header takes 24 bytes, and objects are aligned to lines of 64 bytes.
+///
+/// [`Ref`]: super::Ref
+/// [`Ref::into_raw`]: super::Ref::into_raw
+/// [`Freeing`]: super::Freeing
 #[repr(C, align(64))]
 pub struct Held<T: Send + Sync + 'static> {
     pub(super) word: AtomicU64,
     pub(super) key: u64,
-    sharing: Sharing,
-    value: T,
+    pub(super) sharing: Sharing,
+    pub(super) value: T,
 }
-
-/// An object has left its index.
-#[derive(Debug)]
-pub(super) struct Freed;
-
-/// Where the second line of an object begins.
-const LINE: usize = 64;
 
 impl<T: Send + Sync + 'static> Held<T> {
     /// An object with one use, and without a key yet.
@@ -49,14 +42,6 @@ impl<T: Send + Sync + 'static> Held<T> {
             sharing,
             value,
         }
-    }
-
-    pub(super) fn into_value(self) -> T {
-        self.value
-    }
-
-    pub(super) fn value(&self) -> &T {
-        &self.value
     }
 
     /// The word alone, without a reference to the rest: other threads may free the object after
@@ -100,35 +85,6 @@ impl<T: Send + Sync + 'static> Held<T> {
         let held = std::ptr::with_exposed_provenance_mut::<Self>(held.as_ptr().addr());
         // SAFETY: it came from a box, and the caller says that this is its end.
         drop(unsafe { Box::from_raw(held) });
-    }
-
-    /// Leaves the object to its users, or frees it if it has none.
-    ///
-    /// # Safety
-    /// It was just taken out of its index, in which no thread can find it any more: only a
-    /// reference or a `Freeing` leads to it.
-    pub(super) unsafe fn detach(held: NonNull<Self>) {
-        // SAFETY: its users free it only after it is detached, below.
-        let this = unsafe { held.as_ref() };
-        // Acquire: all that was done under the last use.
-        if Word(this.word.load(Ordering::Acquire)).is_unreferenced() {
-            // SAFETY: there is no reference, and without an index there will be none.
-            return unsafe { Self::free(held) };
-        }
-        let end = loop {
-            let end = this.unshare();
-            // A thread with a reference may make it shared again.
-            let step = |word: Word| (!word.is_shared()).then(|| word.detached());
-            // SAFETY: as above.
-            let word = unsafe { Self::word_of(held) };
-            if let Some((before, after)) = update(word, this.state(), Ordering::AcqRel, step) {
-                // SAFETY: this step made it freeing, and only one step does that.
-                let new = (after.is_freeing() && !before.is_freeing())
-                    .then(|| unsafe { Freeing::from_end(held) });
-                break end.or(new);
-            }
-        };
-        drop(end);
     }
 
     /// The number under which the index knows it.
@@ -183,33 +139,9 @@ impl<T: Send + Sync + 'static> Held<T> {
         self.state().raw_uses() > 0
     }
 
-    /// A use, unless it is freeing.
-    #[inline]
-    #[must_use]
-    pub fn try_ref(&self) -> Option<Ref<T>> {
-        // A user will look at the rest as well; without the prefetch that load waits for the
-        // exchange.
-        prefetch(ptr::from_ref(self).cast::<u8>().wrapping_add(LINE));
-        if self.acquire()? && self.sharing.note() {
-            self.share();
-        }
-        // SAFETY: the use just counted is this reference's.
-        Some(unsafe { Ref::from_use(NonNull::from(self)) })
-    }
-
-    /// As [`Held::try_ref`], for a scan over all objects: its use does not count as a sign that
-    /// several threads use this one.
-    #[inline]
-    #[must_use]
-    pub fn try_ref_in_passing(&self) -> Option<Ref<T>> {
-        self.acquire()?;
-        // SAFETY: the use just counted is this reference's.
-        Some(unsafe { Ref::from_use(NonNull::from(self)) })
-    }
-
     /// Counts a use: in the word (`true`) or in a share; `None` if it is freeing.
     #[inline]
-    fn acquire(&self) -> Option<bool> {
+    pub(super) fn acquire(&self) -> Option<bool> {
         let now = self.state();
         if now.is_shared() && self.sharing.acquire() {
             return Some(false);
@@ -241,72 +173,6 @@ impl<T: Send + Sync + 'static> Held<T> {
         }
     }
 
-    /// Has its uses counted in the word again. `Some` if that showed a marked object without uses.
-    #[cold]
-    pub(super) fn unshare(&self) -> Option<Freeing<T>> {
-        // Acquire: the shares are older than the mark in the word.
-        self.word.load(Ordering::Acquire);
-        let shares = self.sharing.shares()?;
-        // Only under the lock of the shares does the word become shared or cease to be.
-        let steps = shares.close(
-            || self.state().is_shared(),
-            |more| {
-                change(&self.word, self.state(), Ordering::AcqRel, |word| {
-                    word.unshared(more)
-                })
-            },
-        );
-        steps.and_then(|steps| self.ended(steps))
-    }
-
-    /// Marks it: the release of its last use makes it freeing, and [`Ref::release`] or
-    /// [`Held::forget`] returns the [`Freeing`]. If it has no use now, this call does so. A dropped
-    /// `Freeing` makes it live again, still marked.
-    pub fn mark_freeing(&self) -> Option<Freeing<T>> {
-        // Acquire and Release: its end comes after all that its users have done.
-        let steps = change(&self.word, self.state(), Ordering::AcqRel, Word::marked);
-        if steps.1.is_shared() {
-            return self.unshare();
-        }
-        self.ended(steps)
-    }
-
-    /// Takes [`Held::mark_freeing`] back.
-    pub fn unmark_freeing(&self) {
-        change(&self.word, self.state(), Ordering::AcqRel, Word::unmarked);
-    }
-
-    /// Gives back up to `n` raw uses. `Some` if the last use of a marked object was among them. Of
-    /// an object that has left its index nothing is given back here.
-    #[must_use = "a marked object that is not freed stays in its index"]
-    pub fn forget(&self, n: u64) -> Option<Freeing<T>> {
-        self.try_forget(n).ok().flatten()
-    }
-
-    /// As [`Held::forget`].
-    ///
-    /// # Errors
-    /// The object has left its index: its raw uses are counted elsewhere.
-    pub(super) fn try_forget(&self, n: u64) -> Result<Option<Freeing<T>>, Freed> {
-        if self.state().is_shared() && self.sharing.forget(n) {
-            return Ok(None);
-        }
-        let last = Cell::new(self.state());
-        let steps = self.sharing.forget_anywhere(n, |n| {
-            let step = |word: Word| {
-                last.set(word);
-                word.forgotten(n)
-            };
-            // Loaded again: raw uses of shares may have moved to the word.
-            update(&self.word, self.state(), Ordering::AcqRel, step)
-        });
-        match steps {
-            Some(steps) => Ok(self.ended(steps)),
-            None if last.get().is_freed() => Err(Freed),
-            None => Ok(None),
-        }
-    }
-
     /// Turns a use into a raw one where it is counted.
     ///
     /// # Safety
@@ -328,39 +194,6 @@ impl<T: Send + Sync + 'static> Held<T> {
         Some(change(word, now, Ordering::AcqRel, Word::made_raw).1)
     }
 
-    /// Makes it freeing, if it is live and has no use at all.
-    pub(super) fn evict(&self) -> Option<Freeing<T>> {
-        if self.state().is_shared() {
-            // An object in steady use shall not have its counts closed in vain.
-            let unused = self.uses() == 0;
-            let ended = unused.then(|| self.unshare())?;
-            if ended.is_some() {
-                return ended;
-            }
-        }
-        let steps = update(&self.word, self.state(), Ordering::AcqRel, Word::evicted)?;
-        self.ended(steps)
-    }
-
-    /// Makes it freeing, if it is live and has no reference. Raw uses are kept until it is taken
-    /// out.
-    pub(super) fn evict_though_held(&self) -> Option<Freeing<T>> {
-        let word = self.state();
-        if word.is_shared() {
-            let counted = self.sharing.shares().map(|shares| shares.sum());
-            let counted = counted.unwrap_or_default();
-            // Shares count raw uses as uses too. As in `evict`, this is a guess.
-            let references = word.uses() + counted.uses - counted.raw.cast_signed();
-            let end = (references == 0).then(|| self.unshare())?;
-            if end.is_some() {
-                return end;
-            }
-        }
-        let step = Word::evicted_though_held;
-        let steps = update(&self.word, self.state(), Ordering::AcqRel, step)?;
-        self.ended(steps)
-    }
-
     /// Raw uses counted here; `None` if it has left its index, where they are counted then. A
     /// snapshot, exact only while none is added or given back.
     #[must_use]
@@ -377,12 +210,6 @@ impl<T: Send + Sync + 'static> Held<T> {
     pub fn may_have_raw_uses(&self) -> Option<bool> {
         let word = self.state();
         (!word.is_freed()).then(|| word.is_shared() || word.raw_uses() > 0)
-    }
-
-    fn ended(&self, (before, after): (Word, Word)) -> Option<Freeing<T>> {
-        (after.is_freeing() && !before.is_freeing())
-            // SAFETY: this step made it freeing, so this `Freeing` is the only one.
-            .then(|| unsafe { Freeing::from_end(NonNull::from(self)) })
     }
 
     /// Asks to be woken when it is freeing no longer; `false` if that is so already.

@@ -37,7 +37,7 @@ impl<T: Send + Sync + 'static> Prepared<T> {
     /// The value alone.
     #[must_use]
     pub fn into_inner(self) -> T {
-        self.0.into_value()
+        self.0.value
     }
 
     /// With the raw uses that it had when it last left the index.
@@ -79,7 +79,7 @@ impl<T: Send + Sync + 'static> Deref for Prepared<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        self.0.value()
+        &self.0.value
     }
 }
 

@@ -4,12 +4,13 @@
 use super::freeing::Freeing;
 use super::held::{Held, update};
 use super::word::Word;
+use crate::prefetch::prefetch;
 use crate::primitive::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 /// A use of an object: while it lives, the object is neither freeing nor freed.
 ///
@@ -27,6 +28,35 @@ pub struct Ref<T: Send + Sync + 'static> {
 unsafe impl<T: Send + Sync + 'static> Send for Ref<T> {}
 // SAFETY: as above; `&Ref` gives `&T` and clones.
 unsafe impl<T: Send + Sync + 'static> Sync for Ref<T> {}
+
+/// Where the second line of an object begins.
+const LINE: usize = 64;
+
+impl<T: Send + Sync + 'static> Held<T> {
+    /// A use, unless it is freeing.
+    #[inline]
+    #[must_use]
+    pub fn try_ref(&self) -> Option<Ref<T>> {
+        // A user will look at the rest as well; without the prefetch that load waits for the
+        // exchange.
+        prefetch(ptr::from_ref(self).cast::<u8>().wrapping_add(LINE));
+        if self.acquire()? && self.sharing.note() {
+            self.share();
+        }
+        // SAFETY: the use just counted is this reference's.
+        Some(unsafe { Ref::from_use(NonNull::from(self)) })
+    }
+
+    /// As [`Held::try_ref`], for a scan over all objects: its use does not count as a sign that
+    /// several threads use this one.
+    #[inline]
+    #[must_use]
+    pub fn try_ref_in_passing(&self) -> Option<Ref<T>> {
+        self.acquire()?;
+        // SAFETY: the use just counted is this reference's.
+        Some(unsafe { Ref::from_use(NonNull::from(self)) })
+    }
+}
 
 impl<T: Send + Sync + 'static> Ref<T> {
     /// # Safety

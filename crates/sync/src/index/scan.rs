@@ -4,9 +4,10 @@
 //! is visited exactly once, however long the scan takes.
 #![expect(unsafe_code, reason = "the tree holds objects as plain pointers")]
 
+use super::held::Held;
+use super::map::Index;
 use super::node::{self, SLOTS};
 use super::walk::Next;
-use super::{Held, Index};
 use crate::epoch::{self, Guard};
 use crate::prefetch::prefetch;
 
