@@ -9,6 +9,7 @@ mod error;
 mod file;
 mod image;
 mod memory;
+mod pass_on;
 mod signature;
 
 pub use block_device::{BlockDevice, ReadRequest, Room, SECTOR, WriteRequest, check_range};

@@ -1,6 +1,6 @@
 use crate::block_device::{check_new_size, check_range};
 use crate::{BlockDevice, Image, Operation, Result, SECTOR};
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::RwLock;
 
 /// A device in memory: sparse, growable, and gone with the process.
 ///
@@ -44,15 +44,7 @@ impl MemoryDevice {
     /// The present content. It shares memory with the device until either is written.
     #[must_use]
     pub fn image(&self) -> Image {
-        self.shared().clone()
-    }
-
-    fn shared(&self) -> RwLockReadGuard<'_, Image> {
-        self.image.read()
-    }
-
-    fn exclusive(&self) -> RwLockWriteGuard<'_, Image> {
-        self.image.write()
+        self.image.read().clone()
     }
 }
 
@@ -62,7 +54,7 @@ impl BlockDevice for MemoryDevice {
     }
 
     fn size(&self) -> u64 {
-        self.shared().size()
+        self.image.read().size()
     }
 
     fn alignment(&self) -> u64 {
@@ -75,13 +67,13 @@ impl BlockDevice for MemoryDevice {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         check_range(self, Operation::Read, offset, buf.len() as u64)?;
-        self.shared().read(offset, buf);
+        self.image.read().read(offset, buf);
         Ok(())
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         check_range(self, Operation::Write, offset, bytes.len() as u64)?;
-        self.exclusive().write(offset, bytes);
+        self.image.write().write(offset, bytes);
         Ok(())
     }
 
@@ -91,12 +83,12 @@ impl BlockDevice for MemoryDevice {
 
     fn discard(&self, offset: u64, len: u64) -> Result<bool> {
         check_range(self, Operation::Discard, offset, len)?;
-        self.exclusive().clear(offset, len);
+        self.image.write().clear(offset, len);
         Ok(true)
     }
 
     fn resize(&self, size: u64) -> Result<()> {
-        let mut image = self.exclusive();
+        let mut image = self.image.write();
         check_new_size(self, image.size(), size)?;
         image.resize(size);
         Ok(())
