@@ -1,7 +1,7 @@
 //! Listing an index in order.
 
 use super::item::Item;
-use super::row::position_after;
+use super::row::position::position_after;
 use super::slot::Slot;
 
 /// The names of an index in ascending order, from some order on.
@@ -45,13 +45,5 @@ impl<'g> Iterator for Items<'g> {
                 return Some(item);
             }
         }
-    }
-}
-
-impl std::fmt::Debug for Items<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Items")
-            .field("after", &self.after)
-            .finish_non_exhaustive()
     }
 }

@@ -1,10 +1,8 @@
 //! A row's memory: its size, its state, its allocation and its end.
 #![expect(unsafe_code, reason = "a header with slots behind it")]
 
-use super::Row;
-use crate::epoch;
 use crate::index::slot::Slot;
-use crate::primitive::{AtomicU64, CLASS_SMALL, MODEL, Ordering, dealloc};
+use crate::primitive::{AtomicU64, CLASS_SMALL, MODEL};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::mem::size_of;
 use std::ptr::NonNull;
@@ -80,7 +78,7 @@ pub(in crate::index) fn class_for(names: usize) -> u32 {
         .expect("names are limited")
 }
 
-fn layout(class: u32) -> Layout {
+pub(super) fn layout(class: u32) -> Layout {
     let size = size_of::<RowHead>() + capacity(class) * size_of::<Slot>();
     Layout::from_size_align(size, align_of::<RowHead>()).expect("names are limited")
 }
@@ -114,35 +112,4 @@ pub(in crate::index) fn allocate(class: u32) -> NonNull<RowHead> {
         }
     }
     head
-}
-
-/// Frees a row's memory, without its items.
-///
-/// # Safety
-/// `head` comes from [`allocate`], no thread uses it any more, and this is called once for it.
-pub(in crate::index) unsafe fn free(head: NonNull<RowHead>) {
-    // SAFETY: not freed yet, by the caller's promise.
-    let state = unsafe { head.as_ref() }.state.load(Ordering::Relaxed);
-    if MODEL {
-        // SAFETY: no thread uses it any more, by the caller's promise.
-        unsafe { Row::from_raw(head) }.end();
-    }
-    // SAFETY: allocated with this layout: the class never changes.
-    unsafe { dealloc(head.as_ptr().cast(), layout(State::unpack(state).class)) };
-}
-
-unsafe fn free_retired(head: *mut ()) {
-    if let Some(head) = NonNull::new(head.cast::<RowHead>()) {
-        // SAFETY: retired once; the grace period is over.
-        unsafe { free(head) };
-    }
-}
-
-/// Frees a row after a grace period, without its items.
-///
-/// # Safety
-/// No reader can find it from now on, and it is retired once.
-pub(in crate::index) unsafe fn retire(head: NonNull<RowHead>) {
-    // SAFETY: the caller's promise; memory can be freed on any thread.
-    unsafe { epoch::retire_with(head.as_ptr().cast(), free_retired) };
 }

@@ -14,14 +14,17 @@
 #![expect(unsafe_code, reason = "a header with slots behind it")]
 
 mod memory;
+pub(super) mod position;
 
-pub(super) use memory::{NAMES_MAX, RowHead, allocate, class_for, free, is_small, retire};
+pub(super) use memory::{NAMES_MAX, RowHead, allocate, class_for, is_small};
 
 use super::item::Item;
 use super::iter::Items;
 use super::slot::{Slot, Word};
-use crate::primitive::Ordering;
-use memory::State;
+use crate::epoch;
+use crate::primitive::{MODEL, Ordering, dealloc};
+use memory::{State, layout};
+use position::{first_position, order};
 use std::ptr::NonNull;
 
 /// So many gaps are never a reason to close them.
@@ -58,11 +61,6 @@ impl<'g> Row<'g> {
     fn set_state(self, state: State) {
         // Release: see `state`.
         self.head.state.store(state.pack(), Ordering::Release);
-    }
-
-    /// Tells a model that no thread uses the slots from now on.
-    fn end(self) {
-        self.whole().iter().for_each(Slot::end);
     }
 
     /// The slots in use.
@@ -242,28 +240,37 @@ impl<'g> Row<'g> {
     }
 }
 
-/// The position before which there are only gaps.
-fn first_position(slots: &[Slot]) -> usize {
-    slots
-        .first()
-        .and_then(|slot| slot.load().as_number())
-        .map_or(0, |first| (first as usize).min(slots.len()))
-}
-
-/// The position of the first slot with an order greater than `after`.
-pub(super) fn position_after(slots: &[Slot], after: u64) -> usize {
-    let first = first_position(slots);
-    first + slots[first..].partition_point(|slot| order(slot.load()) <= after)
-}
-
-/// The order of the item in a slot, or of the gap; of an unused slot, the maximum.
-#[inline]
-fn order(word: Word<'_>) -> u64 {
-    match (word.as_number(), word.as_item()) {
-        (Some(order), _) => order,
-        (None, Some(item)) => item.order(),
-        (None, None) => u64::MAX,
+/// Frees a row's memory, without its items.
+///
+/// # Safety
+/// `head` comes from [`allocate`], no thread uses it any more, and this is called once for it.
+pub(super) unsafe fn free(head: NonNull<RowHead>) {
+    // SAFETY: not freed yet, by the caller's promise.
+    let state = unsafe { head.as_ref() }.state.load(Ordering::Relaxed);
+    if MODEL {
+        // SAFETY: no thread uses it any more, by the caller's promise.
+        let row = unsafe { Row::from_raw(head) };
+        // Tells the model that no thread uses the slots from now on.
+        row.whole().iter().for_each(Slot::end);
     }
+    // SAFETY: allocated with this layout: the class never changes.
+    unsafe { dealloc(head.as_ptr().cast(), layout(State::unpack(state).class)) };
+}
+
+unsafe fn free_retired(head: *mut ()) {
+    if let Some(head) = NonNull::new(head.cast::<RowHead>()) {
+        // SAFETY: retired once; the grace period is over.
+        unsafe { free(head) };
+    }
+}
+
+/// Frees a row after a grace period, without its items.
+///
+/// # Safety
+/// No reader can find it from now on, and it is retired once.
+pub(super) unsafe fn retire(head: NonNull<RowHead>) {
+    // SAFETY: the caller's promise; memory can be freed on any thread.
+    unsafe { epoch::retire_with(head.as_ptr().cast(), free_retired) };
 }
 
 /// A tag that differs for most names of a small directory, without hashing: names in a row tend to
