@@ -19,15 +19,24 @@ pub struct Builder {
     caller: Caller,
 }
 
-impl Builder {
-    pub(crate) fn new() -> Self {
-        Self {
+impl FileSystem {
+    /// A file system in memory without limits. It is gone when its last handle is dropped.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self::builder().build()
+    }
+
+    /// Begins a file system in memory with limits or options.
+    pub fn builder() -> Builder {
+        Builder {
             limits: MemoryLimits::default(),
             options: Options::default(),
             caller: Caller::root(),
         }
     }
+}
 
+impl Builder {
     /// Most bytes of names, extended attributes, and content in pages of 4 KiB; beyond them is
     /// `ENOSPC`.
     pub fn bytes_max(mut self, bytes: u64) -> Self {

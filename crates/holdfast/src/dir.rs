@@ -1,12 +1,10 @@
 //! Directories as handles, and the operations on paths. [`crate::FileSystem`] dereferences to one.
 
-mod attributes;
+pub(crate) mod attributes;
 mod content;
 mod names;
 mod tree;
 mod xattr;
-
-pub(crate) use attributes::owner;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,9 +15,9 @@ use std::sync::Arc;
 
 use holdfast_core::{Node, Prefetch};
 
+use crate::Metadata;
 use crate::types::{Attr, Caller, Errno, OpenFlags, Result};
 use crate::view::View;
-use crate::{EventMask, Metadata, Watcher};
 
 /// A directory held open, to which paths are relative.
 ///
@@ -51,7 +49,7 @@ pub struct Dir {
 }
 
 impl Dir {
-    pub(crate) fn root(view: View) -> Self {
+    pub(crate) fn at_root(view: View) -> Self {
         let base = view.core.root();
         Self {
             view: Arc::new(view),
@@ -121,29 +119,6 @@ impl Dir {
         let View { core, who } = &*self.view;
         let open = core.open(who, &self.base, OpenFlags::DIRECTORY)?;
         Ok(core.prefetch_dir(who, &open, cursor, Prefetch { entries })?)
-    }
-
-    /// Watches what a path leads to, as inotify(7): a directory's watch also hears of the names
-    /// in it, and of the files they lead to. Needs permission to read.
-    ///
-    /// ```
-    /// use holdfast::{EventMask, FileSystem};
-    ///
-    /// let fs = FileSystem::memory();
-    /// let watcher = fs.watch("/", EventMask::MOVE)?;
-    /// fs.write("/draft", "")?;
-    /// fs.rename("/draft", "/final")?;
-    /// let names: Vec<_> = watcher.try_iter().map(|event| event.path).collect();
-    /// assert_eq!(names, ["/draft", "/final"].map(std::path::PathBuf::from));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `EINVAL` for a mask without an event; `EACCES` without permission to read.
-    pub fn watch(&self, path: impl AsRef<Path>, mask: EventMask) -> io::Result<Watcher> {
-        let path = path.as_ref();
-        let node = self.resolve(path, true)?;
-        Watcher::new(&self.view, &node, path, mask)
     }
 
     /// The directory's inode, for calls to [`FileSystem::core`](crate::FileSystem::core).

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use holdfast_core::{Node, OpenFile};
 
-use crate::dir::owner;
+use crate::dir::attributes::owner;
 use crate::types::{Errno, OpenFlags, Result, SetAttr};
 use crate::view::View;
 use crate::{FileTimes, Metadata, Permissions};

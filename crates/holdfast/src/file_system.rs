@@ -14,7 +14,7 @@ use holdfast_core::FileSystem as Core;
 use crate::dir::Dir;
 use crate::types::{Caller, StatFs};
 use crate::view::View;
-use crate::{Builder, Options, Stats, Store};
+use crate::{Options, Stats, Store};
 
 /// A file system: a cheap handle, to be cloned at will and used from any thread.
 ///
@@ -43,17 +43,6 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// A file system in memory without limits. It is gone when its last handle is dropped.
-    #[must_use]
-    pub fn memory() -> Self {
-        Self::builder().build()
-    }
-
-    /// Begins a file system in memory with limits or options.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     /// A file system over a store, for the superuser with umask 022. A store without a root
     /// directory gets one, as the options say.
     ///
@@ -79,7 +68,7 @@ impl FileSystem {
     pub fn from_core(core: Core) -> Self {
         let who = Caller::root();
         Self {
-            root: Dir::root(View { core, who }),
+            root: Dir::at_root(View { core, who }),
         }
     }
 

@@ -96,6 +96,7 @@ mod metadata;
 mod open_options;
 mod permissions;
 mod read_dir;
+mod stop;
 mod view;
 mod volume;
 mod watch;
@@ -114,7 +115,7 @@ pub use metadata::Metadata;
 pub use open_options::OpenOptions;
 pub use permissions::Permissions;
 pub use read_dir::{DirEntry, ReadDir};
-pub use volume::{Volume, VolumeBuilder, VolumeError, VolumeInfo};
+pub use volume::{Volume, builder::VolumeBuilder, error::VolumeError, info::VolumeInfo};
 pub use watch::{Event, Events, Watcher};
 
 pub use holdfast_core as core;

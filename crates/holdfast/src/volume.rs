@@ -1,8 +1,8 @@
 //! File systems on an image file or a block device.
 
-mod builder;
-mod error;
-mod info;
+pub(crate) mod builder;
+pub(crate) mod error;
+pub(crate) mod info;
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -13,9 +13,8 @@ use holdfast_volume::VolumeStore;
 
 use crate::FileSystem;
 
-pub use builder::VolumeBuilder;
-pub use error::VolumeError;
-pub use info::VolumeInfo;
+use error::VolumeError;
+use info::VolumeInfo;
 
 /// A file system on an image file or a block device. All calls of [`FileSystem`] are its own.
 ///
@@ -48,23 +47,6 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Opens the volume in an image file or on a block device.
-    ///
-    /// # Errors
-    /// If the file does not exist, holds no volume, is damaged, or is in use (the message names the
-    /// process).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, VolumeError> {
-        Self::builder().open(path)
-    }
-
-    /// Opens a volume for reading only, as [`VolumeBuilder::open_read_only`].
-    ///
-    /// # Errors
-    /// As [`Volume::open`].
-    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, VolumeError> {
-        Self::builder().open_read_only(path)
-    }
-
     /// Reads the superblock of a volume, without opening it. Its counts are those of the last
     /// checkpoint; [`VolumeInfo::clean`] is true if there were no changes after that.
     ///
@@ -122,11 +104,6 @@ impl Volume {
     #[must_use]
     pub fn store(&self) -> Arc<VolumeStore> {
         Arc::clone(&self.store)
-    }
-
-    /// Options for making and opening a volume.
-    pub fn builder() -> VolumeBuilder {
-        VolumeBuilder::default()
     }
 
     /// A handle to the file system, which can be cloned. Handles fail after the volume is closed.

@@ -5,12 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use holdfast_core::{Node, Watch};
+use holdfast_core::Watch;
 
 use crate::EventMask;
-use crate::dir::os_str;
+use crate::dir::{Dir, os_str};
 use crate::types::Access;
-use crate::view::View;
 
 /// An event of a watched inode, or of a name in a watched directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,16 +61,37 @@ pub struct Watcher {
     ended: Cell<bool>,
 }
 
-impl Watcher {
-    pub(crate) fn new(view: &View, node: &Node, path: &Path, mask: EventMask) -> io::Result<Self> {
-        view.core.access(&view.who, node, Access::READ)?;
-        Ok(Self {
-            watch: view.core.watch(node, mask)?,
+impl Dir {
+    /// Watches what a path leads to, as inotify(7): a directory's watch also hears of the names
+    /// in it, and of the files they lead to. Needs permission to read.
+    ///
+    /// ```
+    /// use holdfast::{EventMask, FileSystem};
+    ///
+    /// let fs = FileSystem::memory();
+    /// let watcher = fs.watch("/", EventMask::MOVE)?;
+    /// fs.write("/draft", "")?;
+    /// fs.rename("/draft", "/final")?;
+    /// let names: Vec<_> = watcher.try_iter().map(|event| event.path).collect();
+    /// assert_eq!(names, ["/draft", "/final"].map(std::path::PathBuf::from));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `EINVAL` for a mask without an event; `EACCES` without permission to read.
+    pub fn watch(&self, path: impl AsRef<Path>, mask: EventMask) -> io::Result<Watcher> {
+        let path = path.as_ref();
+        let node = self.resolve(path, true)?;
+        self.view.core.access(&self.view.who, &node, Access::READ)?;
+        Ok(Watcher {
+            watch: self.view.core.watch(&node, mask)?,
             path: path.to_owned(),
             ended: Cell::new(false),
         })
     }
+}
 
+impl Watcher {
     /// The path that is watched, as it was given; the inode may have moved since.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -28,7 +28,7 @@ pub use owners::{Named, Owners};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use crate::copy::{Copied, CopyError, CopyEvent};
 use crate::{Caps, FileSystem};
@@ -128,18 +128,6 @@ impl FileSystem {
     ) -> Result<Copied, CopyError> {
         pack::pack(self, from.as_ref(), archive, options, watch)
     }
-}
-
-/// Fails once the stop flag is set.
-///
-/// # Errors
-/// `ECANCELED`.
-pub(crate) fn check_stop(stop: Option<&Arc<AtomicBool>>) -> io::Result<()> {
-    // Relaxed: the flag carries nothing else.
-    if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-        return Err(crate::types::Errno::ECANCELED.into());
-    }
-    Ok(())
 }
 
 /// An error of the archive's content.

@@ -13,10 +13,11 @@ use tar::{EntryType, Header};
 use super::acl_text;
 use super::header::time_text;
 use super::owners::Named;
-use super::{PackOptions, check_stop, sparse};
+use super::{PackOptions, sparse};
 use crate::copy::tree::{About, Tree as _};
 use crate::copy::walk::split;
 use crate::copy::{Copied, CopyError, CopyEvent, Inside, Names, Side};
+use crate::stop::check_stop;
 use crate::types::FileType;
 use crate::{Dir, FileSystem};
 
@@ -109,7 +110,7 @@ impl Pack<'_> {
         let packed = self.one(&dir, OsStr::new(SELF));
         let mut levels: Vec<(Dir, Names)> = self.after(packed)?.flatten().into_iter().collect();
         while let Some((dir, names)) = levels.last_mut() {
-            check_stop(self.options.stop.as_ref()).map_err(of_archive)?;
+            check_stop(&self.options.stop).map_err(of_archive)?;
             // A directory that cannot be listed further ends as one that is done.
             let next = names.next().transpose().map_err(Trouble::Name);
             let Some(name) = self.after(next)?.flatten() else {
@@ -294,7 +295,7 @@ impl Pack<'_> {
         for run in runs {
             let mut at = run.start;
             while at < run.end {
-                check_stop(self.options.stop.as_ref()).map_err(Trouble::Archive)?;
+                check_stop(&self.options.stop).map_err(Trouble::Archive)?;
                 let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
                 let read = self.inside.read_at(file, &mut self.buffer[..most], at);
                 let read = match read {

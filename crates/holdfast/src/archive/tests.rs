@@ -5,7 +5,9 @@ use tar::{EntryType, Header};
 
 use super::*;
 use crate::copy::tests::{sample, told};
-use crate::{Caller, OpenOptions, XattrSet};
+use crate::types::Errno;
+use crate::{AtimePolicy, Caller, OpenOptions, Options, XattrSet};
+use std::sync::atomic::Ordering;
 
 /// Unpacks an archive; panics on the first failure.
 fn unpacked(archive: &[u8]) -> FileSystem {
@@ -23,9 +25,9 @@ fn unpacked(archive: &[u8]) -> FileSystem {
 
 /// A file system with an empty directory, which does not move access times.
 fn plain() -> FileSystem {
-    let fs = FileSystem::builder().options(crate::Options {
-        atime: crate::AtimePolicy::None,
-        ..crate::Options::default()
+    let fs = FileSystem::builder().options(Options {
+        atime: AtimePolicy::None,
+        ..Options::default()
     });
     let fs = fs.build();
     fs.create_dir("/tree").unwrap();
@@ -403,10 +405,7 @@ fn a_stop_ends_it_with_an_error() {
     let error = fs
         .unpack(&mut &archive[..], "/tree", &options, told)
         .unwrap_err();
-    assert_eq!(
-        error.error.raw_os_error(),
-        Some(crate::types::Errno::ECANCELED.raw())
-    );
+    assert_eq!(error.error.raw_os_error(), Some(Errno::ECANCELED.raw()));
     assert!(fs.exists("/tree/one") && !fs.exists("/tree/two"));
     let options = PackOptions {
         stop: Some(stop),
@@ -415,10 +414,7 @@ fn a_stop_ends_it_with_an_error() {
     let error = fs
         .pack("/tree", &mut Vec::new(), &options, &mut |_| ())
         .unwrap_err();
-    assert_eq!(
-        error.error.raw_os_error(),
-        Some(crate::types::Errno::ECANCELED.raw())
-    );
+    assert_eq!(error.error.raw_os_error(), Some(Errno::ECANCELED.raw()));
 }
 
 #[test]

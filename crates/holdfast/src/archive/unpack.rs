@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use super::header::{Kind, Member};
 use super::members::{Found, Members};
 use super::sparse::Runs;
-use super::{UnpackOptions, check_stop, damaged};
+use super::{UnpackOptions, damaged};
 use crate::copy::counts::count;
 use crate::copy::tree::{About, Tree as _, Xattrs};
 use crate::copy::walk::is_fatal;
 use crate::copy::{Copied, CopyError, CopyEvent, Inside, Side};
+use crate::stop::check_stop;
 use crate::types::{Errno, FileType};
 use crate::{Dir, File, FileSystem};
 
@@ -84,7 +85,7 @@ impl Unpack<'_> {
     fn members(&mut self, members: &mut Members<'_>) -> Result<(), CopyError> {
         let mut shown = PathBuf::new();
         loop {
-            let stop = check_stop(self.options.stop.as_ref());
+            let stop = check_stop(&self.options.stop);
             stop.map_err(|error| self.failed(Path::new(""), error))?;
             let mut found = Found::default();
             let next = members.next(&mut found);
@@ -319,7 +320,7 @@ impl Unpack<'_> {
         for run in runs {
             let mut at = run.start;
             while at < run.end {
-                check_stop(self.options.stop.as_ref())?;
+                check_stop(&self.options.stop)?;
                 let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
                 let mut filled = 0;
                 // Fills whole chunks: reads from a pipe are small.

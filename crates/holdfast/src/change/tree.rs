@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::archive::check_stop;
 use crate::copy::tree::{About, Tree as _};
 use crate::copy::walk::{is_fatal, split};
 use crate::copy::{CopyError, Inside, Names, Side};
+use crate::stop::check_stop;
 use crate::{Dir, FileSystem};
 
 const SELF: &str = ".";
@@ -103,7 +103,7 @@ impl<'c> Change<'c> {
         let entered = self.one(&above, name, order, apply);
         levels.extend(self.unless_fatal(entered)?.flatten());
         while let Some(level) = levels.last_mut() {
-            check_stop(self.options.stop.as_ref()).map_err(|error| self.failed(error))?;
+            check_stop(&self.options.stop).map_err(|error| self.failed(error))?;
             match level.names.next() {
                 Some(Ok(name)) => {
                     let dir = level.dir.clone();

@@ -8,17 +8,18 @@ pub(crate) mod counts;
 mod host;
 mod inside;
 mod level;
+mod options;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod tree;
 pub(crate) mod walk;
 
 pub use counts::{Copied, CopyError, Losses, Side};
+pub use options::{CopyEvent, CopyOptions};
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
 use crate::types::Errno;
@@ -26,33 +27,6 @@ use host::Host;
 pub(crate) use inside::{Inside, Names};
 use tree::Tree;
 use walk::{Walk, split};
-
-/// Options of a copy.
-#[derive(Clone, Debug, Default)]
-pub struct CopyOptions {
-    /// Device and number of a host file to skip, such as the image copied into.
-    pub skip: Option<(u64, u64)>,
-    /// Once true, the copy ends with `ECANCELED`.
-    pub stop: Option<Arc<AtomicBool>>,
-}
-
-/// An event of a copy.
-#[derive(Debug)]
-pub enum CopyEvent<'c> {
-    /// The counts so far.
-    Progress(&'c Copied),
-    /// One name failed; the copy goes on.
-    Failed(&'c CopyError),
-    /// A remark about a name that was copied.
-    Warning {
-        /// Its path.
-        path: &'c Path,
-        /// The remark.
-        text: &'c str,
-    },
-    /// A name below the top was skipped, as the options demand.
-    Skipped(&'c Path),
-}
 
 /// Device numbers for file systems, so that a copy can detect its own target. The host's have 32
 /// bits, so none of them is equal.
@@ -145,7 +119,7 @@ fn copy<F: Tree, T: Tree>(
     let walk = Walk::new((from, to), (source, target), options, watch);
     // A path without a last name (`/`, `..`) is a directory.
     let single = match split(source) {
-        Some((parent, name)) if !has_final_slash(source) => {
+        Some((parent, name)) if !source.as_os_str().as_encoded_bytes().ends_with(b"/") => {
             let dir = from.open_dir(parent).map_err(reading)?;
             let about = from.about(&dir, &name).map_err(reading)?;
             (!about.kind.is_dir()).then_some((dir, name))
@@ -167,8 +141,4 @@ fn copy<F: Tree, T: Tree>(
     }
     let goal = to.open_dir(target).map_err(writing)?;
     walk.contents(dir, goal)
-}
-
-fn has_final_slash(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::counts::{Copied, CopyError, Side, count};
 use super::level::{Level, Levels};
+use super::options::{CopyEvent, CopyOptions};
 use super::tree::{About, Tree, Xattrs};
-use super::{CopyEvent, CopyOptions};
-use crate::archive::check_stop;
-use crate::types::FileType;
+use crate::stop::check_stop;
+use crate::types::{Errno, FileType};
 
 /// Bytes copied at once.
 const CHUNK: usize = 1 << 20;
@@ -136,7 +136,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     }
 
     fn breathe(&mut self) -> Result<()> {
-        self.writing(check_stop(self.options.stop.as_ref()))?;
+        self.writing(check_stop(&self.options.stop))?;
         (self.watch)(CopyEvent::Progress(&self.copied));
         self.reading(self.from.relax())?;
         self.writing(self.to.relax())
@@ -271,7 +271,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
                 self.copied.bytes += read as u64;
                 if read == CHUNK {
                     (self.watch)(CopyEvent::Progress(&self.copied));
-                    self.writing(check_stop(self.options.stop.as_ref()))?;
+                    self.writing(check_stop(&self.options.stop))?;
                 }
             }
         }
@@ -342,9 +342,9 @@ pub(crate) fn is_fatal(failed: &CopyError) -> bool {
 }
 
 /// The error of the stop flag.
-const ECANCELED: i32 = crate::types::Errno::ECANCELED.raw();
+const ECANCELED: i32 = Errno::ECANCELED.raw();
 /// The error of a failed device.
-const EIO: i32 = crate::types::Errno::EIO.raw();
+const EIO: i32 = Errno::EIO.raw();
 
 /// The parent and the last name of a path.
 pub(crate) fn split(path: &Path) -> Option<(&Path, OsString)> {

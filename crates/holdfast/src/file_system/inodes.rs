@@ -123,7 +123,7 @@ impl FileSystem {
         })?;
         drop(base);
         core.shut_down().map_err(|core| Self {
-            root: Dir::root(View { core, who }),
+            root: Dir::at_root(View { core, who }),
         })
     }
 

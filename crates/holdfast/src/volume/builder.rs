@@ -7,7 +7,8 @@ use std::time::Duration;
 use holdfast_device::{Access, BlockDevice, Content, FileDevice, SECTOR};
 use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore};
 
-use super::{Volume, VolumeError};
+use super::Volume;
+use super::error::VolumeError;
 use crate::types::Errno;
 use crate::{FileSystem, Options};
 
@@ -29,6 +30,30 @@ pub struct VolumeBuilder {
     force: bool,
     open: OpenOptions,
     options: Options,
+}
+
+impl Volume {
+    /// Opens the volume in an image file or on a block device.
+    ///
+    /// # Errors
+    /// If the file does not exist, holds no volume, is damaged, or is in use (the message names the
+    /// process).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, VolumeError> {
+        Self::builder().open(path)
+    }
+
+    /// Opens a volume for reading only, as [`VolumeBuilder::open_read_only`].
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, VolumeError> {
+        Self::builder().open_read_only(path)
+    }
+
+    /// Options for making and opening a volume.
+    pub fn builder() -> VolumeBuilder {
+        VolumeBuilder::default()
+    }
 }
 
 impl VolumeBuilder {

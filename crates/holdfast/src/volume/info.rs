@@ -6,7 +6,7 @@ use holdfast_device::{Access, BlockDevice, FileDevice};
 use holdfast_volume::superblock::Superblock;
 use holdfast_volume::{BLOCK, Info};
 
-use super::VolumeError;
+use super::error::VolumeError;
 
 /// The state of a volume: see [`Volume::info`](super::Volume::info) and
 /// [`Volume::inspect`](super::Volume::inspect).
