@@ -1,16 +1,13 @@
 //! `fsck.holdfast`: what fsck(8) calls, and what it may ask for.
 
-use crate::{Cli, Command, fsck};
+use crate::fsck;
 use clap::Parser;
 use holdfast::Volume;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// fsck(8): a wrong call.
 pub(crate) const USAGE: u8 = 16;
-/// fsck(8): the check could not be done.
-const NOT_DONE: u8 = 8;
 
 /// Check a volume on behalf of fsck(8)
 ///
@@ -63,16 +60,7 @@ pub(crate) fn run(arguments: &FsckArguments) -> ExitCode {
         return glance(arguments);
     }
     let repairs = arguments.yes || arguments.automatic && !arguments.no;
-    let mut words = vec!["holdfast", "fsck"];
-    words.extend(repairs.then_some("--repair"));
-    words.push("--");
-    let volume = OsString::from(&arguments.volume);
-    let words = words.into_iter().map(OsString::from).chain([volume]);
-    match Cli::try_parse_from(words).map(|cli| cli.command) {
-        Ok(Command::Fsck(check)) => fsck::run(&check),
-        // The words above always parse, so this is unreachable.
-        _ => ExitCode::from(USAGE),
-    }
+    fsck::run(&fsck::Arguments::new(arguments.volume.clone(), repairs))
 }
 
 /// Looks whether there is a volume that can be mounted, as far as its superblock tells.
@@ -92,7 +80,7 @@ fn glance(arguments: &FsckArguments) -> ExitCode {
         }
         Err(error) => {
             crate::volume::volume_failure(path, &error).print();
-            ExitCode::from(NOT_DONE)
+            ExitCode::from(fsck::NOT_DONE)
         }
     }
 }

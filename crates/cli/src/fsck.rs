@@ -19,7 +19,10 @@ const CORRECTED: u8 = 1;
 /// fsck(8): errors were left as they are.
 const ERRORS_LEFT: u8 = 4;
 /// fsck(8): the check itself could not be done.
-const NOT_DONE: u8 = 8;
+pub(crate) const NOT_DONE: u8 = 8;
+
+/// Most findings that are printed, unless another number is given.
+const FINDINGS: usize = 10_000;
 
 const FOUND: Style = AnsiColor::Yellow.on_default().bold();
 const DONE: Style = AnsiColor::Green.on_default().bold();
@@ -52,12 +55,25 @@ pub(crate) struct Arguments {
     jobs: Option<std::num::NonZeroUsize>,
 
     /// Most findings to print; others are counted
-    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+    #[arg(long, value_name = "NUMBER", default_value_t = FINDINGS)]
     findings: usize,
 
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    /// A check with the defaults.
+    pub(crate) fn new(volume: PathBuf, repair: bool) -> Self {
+        Self {
+            volume,
+            repair,
+            jobs: None,
+            findings: FINDINGS,
+            json: false,
+        }
+    }
 }
 
 /// The result, for programs.

@@ -1,7 +1,6 @@
 //! Shell completions and manual pages, generated from the definitions of the command line.
 
 use crate::{
-    Cli,
     checker::FsckArguments,
     helper::{MkfsArguments, MountArguments, UmountArguments},
     message::{Failure, Result},
@@ -30,35 +29,30 @@ pub(crate) struct ManArguments {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<()> {
+pub(crate) fn completions(arguments: &CompletionsArguments, mut command: Command) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut Cli::command(),
-        "holdfast",
-        &mut script,
-    );
+    clap_complete::generate(arguments.shell, &mut command, "holdfast", &mut script);
     io::stdout().write_all(&script)?;
     Ok(())
 }
 
-pub(crate) fn man(arguments: &ManArguments) -> Result<()> {
+pub(crate) fn man(arguments: &ManArguments, command: Command) -> Result<()> {
     match &arguments.out {
         None => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            clap_mangen::Man::new(command).render(&mut page)?;
             io::stdout().write_all(&page)?;
         }
-        Some(dir) => write_pages(dir).map_err(|error| {
+        Some(dir) => write_pages(dir, command).map_err(|error| {
             Failure::new(format!("the pages cannot be written: {error}")).at(dir)
         })?,
     }
     Ok(())
 }
 
-fn write_pages(dir: &Path) -> io::Result<()> {
+fn write_pages(dir: &Path, command: Command) -> io::Result<()> {
     fs::create_dir_all(dir)?;
-    clap_mangen::generate_to(Cli::command(), dir)?;
+    clap_mangen::generate_to(command, dir)?;
     for helper in [
         MountArguments::command(),
         UmountArguments::command(),

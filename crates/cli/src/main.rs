@@ -128,8 +128,8 @@ fn run(command: Command) -> Result<()> {
         Command::Trace(arguments) => trace::run(&arguments),
         // Handled in `main`, since its exit codes differ.
         Command::Fsck(_) => Ok(()),
-        Command::Completions(arguments) => generate::completions(&arguments),
-        Command::Man(arguments) => generate::man(&arguments),
+        Command::Completions(arguments) => generate::completions(&arguments, Cli::command()),
+        Command::Man(arguments) => generate::man(&arguments, Cli::command()),
         Command::WatchMount(arguments) => mount::watcher::run(&arguments),
         Command::AskMount(arguments) => umount::state::run(&arguments),
         Command::MarkFailedMount(arguments) => mount::failing::run(&arguments),

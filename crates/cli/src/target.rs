@@ -1,8 +1,7 @@
 //! The target of a command: a mount, or a volume that is not mounted.
 
-use crate::info::root_of;
 use crate::message::{Failure, Result};
-use holdfast_fuse::mount::{backing_of, mounts};
+use holdfast_fuse::mount::{Mounted, backing_of, mounts};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +37,39 @@ impl Target {
             Some(root) => Self::Mounted(root),
             None => Self::Volume(path.to_owned()),
         })
+    }
+}
+
+/// The root of the mount that `dir` is in.
+pub(crate) fn root_of(dir: &Path) -> Result<PathBuf> {
+    let path = match std::fs::canonicalize(dir) {
+        Ok(path) => path,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Failure::new(error)
+                .at(dir)
+                .hint("a directory in a mount of holdfast"));
+        }
+        // The mount point of a dead daemon is still in the mount table.
+        Err(_) => std::path::absolute(dir).map_err(|error| Failure::new(error).at(dir))?,
+    };
+    let mounted = mounts()?
+        .into_iter()
+        .filter(|mounted| path.starts_with(&mounted.mount_point));
+    // The deepest mount point covers the path; of several at one place, the last one made.
+    match mounted.max_by_key(|mounted| mounted.mount_point.components().count()) {
+        Some(mounted) if mounted.is_fuse() => Ok(mounted.mount_point),
+        other => Err(not_ours(dir, other.as_ref())),
+    }
+}
+
+fn not_ours(dir: &Path, mounted: Option<&Mounted>) -> Failure {
+    let failure = Failure::new("is not in a file system mounted by holdfast").at(dir);
+    match mounted {
+        Some(mounted) => failure.hint(format!(
+            "it is in {:?}, a mount of type {}; holdfast mount mounts volumes and directories",
+            mounted.mount_point, mounted.fs_type
+        )),
+        None => failure,
     }
 }
 

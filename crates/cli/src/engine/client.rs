@@ -16,8 +16,8 @@ use super::shown::Shown;
 use super::socket::Socket;
 use crate::control::{self, Answer, Request};
 use crate::copy::place::Place;
-use crate::info::root_of;
 use crate::message::{Failure, Result};
+use crate::target::root_of;
 use crate::volume::{close_after, open, open_read_only};
 
 /// A path from the root of a mount or of a volume.

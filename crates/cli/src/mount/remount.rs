@@ -40,7 +40,8 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
         return Err(Failure::new("nothing is mounted there").at(dir));
     };
-    let report: Report = serde_json::from_str(&info::read(&mounted.mount_point, INFO_XATTR)?)?;
+    let root = &mounted.mount_point;
+    let report: Report = serde_json::from_str(&info::read(root, INFO_XATTR)?)?;
     if let Some(reason) = &report.failure
         && plan.given.iter().any(|item| item == "rw")
     {
@@ -51,18 +52,16 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     let table = format!("{},{}", mounted.options, mounted.super_options);
     let flags = flags(dir, &plan.given, &table, &report.options)?;
     if plan.given.iter().any(|item| item == "rw") && report.state == State::ReadOnly {
-        let root = &mounted.mount_point;
         control::ask(&control::open(root)?, root, &control::Request::Writable)?;
     }
-    remount(dir, &mounted.mount_point, flags)?;
+    remount(dir, root, flags)?;
     if flags.contains(MountFlags::RDONLY) {
-        make_durable(&mounted.mount_point).map_err(|error| {
+        make_durable(root).map_err(|error| {
             Failure::new(format!(
                 "is read-only, but what was written is not durable: {error}"
             ))
             .at(dir)
         })?;
-        let root = &mounted.mount_point;
         control::ask(&control::open(root)?, root, &control::Request::ReadOnly)?;
     }
     Ok(())

@@ -6,6 +6,7 @@ mod pace;
 mod queue;
 mod report;
 mod sample;
+mod totals;
 mod walk;
 
 use crate::{
@@ -16,14 +17,13 @@ use crate::{
 use indicatif::{ProgressBar, ProgressStyle};
 use pace::Pace;
 use queue::Queue;
-use report::{Report, Totals};
+use report::Report;
 use sample::Sample;
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
     flag,
 };
 use std::{
-    fs::File,
     io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     sync::{
@@ -33,6 +33,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use totals::Totals;
 use walk::Walk;
 
 /// How often progress is updated.
@@ -216,6 +217,3 @@ fn bar(arguments: &Arguments) -> ProgressBar {
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar
 }
-
-/// The top directory of the walk.
-type Top = File;

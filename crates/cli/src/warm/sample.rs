@@ -1,10 +1,10 @@
 //! A sample of names that are read again at the end.
 
-use super::Top;
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, StatxFlags};
 use serde::Serialize;
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -52,7 +52,7 @@ impl Sample {
     }
 
     /// Reads the sample again; `None` if it is empty.
-    pub(super) fn measure(&self, top: &Top) -> Option<Check> {
+    pub(super) fn measure(&self, top: &File) -> Option<Check> {
         let kept = self.0.lock();
         let mut before: Vec<Duration> = kept.names.iter().map(|(_, took)| *took).collect();
         let mut after = Vec::with_capacity(before.len());

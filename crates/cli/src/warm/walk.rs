@@ -1,11 +1,11 @@
 //! The workers: each lists directories, and stats names that any of them found.
 
 use super::{
-    Top, data,
+    data,
     pace::Pace,
     queue::{Dir, Queue, Slice, Work},
-    report::Totals,
     sample::Sample,
+    totals::Totals,
 };
 use indicatif::ProgressBar;
 use rustix::{
@@ -36,7 +36,7 @@ const PATH_MAX: usize = 4000;
 
 /// The state that workers share.
 pub(super) struct Walk {
-    pub(super) root: Top,
+    pub(super) root: File,
     pub(super) queue: Queue,
     pub(super) pace: Pace,
     pub(super) threads: usize,
@@ -54,7 +54,7 @@ pub(super) struct Walk {
 }
 
 /// Opens the top directory; a link is followed.
-pub(super) fn open_top(path: &Path) -> io::Result<Top> {
+pub(super) fn open_top(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
