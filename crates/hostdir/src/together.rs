@@ -251,7 +251,7 @@ mod tests {
         let pool = Pool::default();
         for inodes in [false, true] {
             let whole = read((&host, &pool), &dirs, 20, (inodes, true));
-            let counts: Vec<Option<usize>> = whole
+            let counts: Vec<_> = whole
                 .iter()
                 .map(|it| it.as_ref().map(|it| it.names.len()))
                 .collect();
@@ -259,13 +259,13 @@ mod tests {
             for (dir, whole) in dirs.iter().zip(&whole) {
                 let Some(whole) = whole else { continue };
                 assert_eq!((whole.record.ino, whole.record.parent), (*dir, Ino::ROOT));
-                let inodes_found: BTreeSet<(Vec<u8>, Ino)> = whole
+                let inodes_found: BTreeSet<_> = whole
                     .names
                     .iter()
                     .map(|entry| (entry.name.to_vec(), entry.ino))
                     .collect();
                 let opened = host.opened(*dir).unwrap();
-                let expected: BTreeSet<(Vec<u8>, Ino)> = (0..inodes_found.len())
+                let expected: BTreeSet<_> = (0..inodes_found.len())
                     .map(|file| {
                         let name = format!("{file}").into_bytes();
                         let found = host.find(opened.get(&host), &name).unwrap();

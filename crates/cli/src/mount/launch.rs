@@ -5,7 +5,7 @@
 //! even a panic is seen. Afterwards it is the log file, or /dev/null if the daemon logs to the
 //! system's log.
 
-use super::{limits::leave_limits, options::escaped, point::MountPoint};
+use super::{limits::leave_limits, list::escaped, point::MountPoint};
 use crate::{
     message::{Failure, Result},
     sys::close_all_on_exec,
