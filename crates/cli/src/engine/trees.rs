@@ -40,13 +40,8 @@ pub(crate) struct OwnerArguments {
     #[arg(value_name = "OWNER")]
     owner: String,
 
-    /// What is changed
-    #[arg(value_name = "PATH", required = true)]
-    paths: Vec<OsString>,
-
-    /// Change directories with all below them
-    #[arg(short = 'R', long)]
-    recursive: bool,
+    #[command(flatten)]
+    trees: Trees,
 }
 
 /// Change the modes of files and trees inside a volume, as chmod(1)
@@ -58,6 +53,13 @@ pub(crate) struct ModeArguments {
     #[arg(value_name = "MODE", allow_hyphen_values = true)]
     mode: String,
 
+    #[command(flatten)]
+    trees: Trees,
+}
+
+/// Trees that are changed.
+#[derive(Debug, clap::Args)]
+struct Trees {
     /// What is changed
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<OsString>,
@@ -88,40 +90,29 @@ pub(crate) fn remove(arguments: &RemoveArguments) -> Result<()> {
 
 pub(crate) fn owner(arguments: &OwnerArguments) -> Result<()> {
     let (uid, gid) = parse_owner(&arguments.owner)?;
-    each(
-        &arguments.paths,
-        arguments.recursive,
-        "chown(1) changes it",
-        |path| Job::Owner { path, uid, gid },
-    )
+    each(&arguments.trees, "chown(1) changes it", |path| Job::Owner {
+        path,
+        uid,
+        gid,
+    })
 }
 
 pub(crate) fn mode(arguments: &ModeArguments) -> Result<()> {
     let mode = &arguments.mode;
     mode.parse::<holdfast::ModeChange>().map_err(Failure::new)?;
-    each(
-        &arguments.paths,
-        arguments.recursive,
-        "chmod(1) changes it",
-        |path| Job::Mode {
-            path,
-            mode: mode.clone(),
-        },
-    )
+    each(&arguments.trees, "chmod(1) changes it", |path| Job::Mode {
+        path,
+        mode: mode.clone(),
+    })
 }
 
-fn each(
-    paths: &[OsString],
-    recursive: bool,
-    instead: &str,
-    job: impl Fn(RawPath) -> Job,
-) -> Result<()> {
+fn each(trees: &Trees, instead: &str, job: impl Fn(RawPath) -> Job) -> Result<()> {
     let mut failed = 0;
-    for text in paths {
+    for text in &trees.paths {
         let place = Place::of(text);
         let is_dir = is_dir(&place, false)?;
         let hint = "-R changes it with all below it";
-        refuse_tree(&place, is_dir == Some(true), recursive, hint)?;
+        refuse_tree(&place, is_dir == Some(true), trees.recursive, hint)?;
         let inside = Inside::of(&place, instead)?;
         let path = RawPath::from(&*inside.path);
         failed += perform(&inside, job(path), None)?.failed;
