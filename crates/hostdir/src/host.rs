@@ -154,7 +154,7 @@ impl Host {
     pub(crate) fn forget(self: &Arc<Self>, ino: Ino) {
         self.places.forget(ino);
         if let Some(watcher) = &self.watcher {
-            watcher.watches.read().count_let_go();
+            watcher.count_let_go();
         }
         self.files.retire(ino);
         self.directories.retire(ino);
@@ -213,8 +213,7 @@ fn stat_of(file: BorrowedFd<'_>, of: FsType) -> Result<Statx> {
 }
 
 fn mount(stat: &Statx) -> Option<u64> {
-    let watcher = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-    watcher.then_some(stat.stx_mnt_id)
+    (stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(stat.stx_mnt_id)
 }
 
 /// The limit of open descriptors, after it was raised as far as possible.

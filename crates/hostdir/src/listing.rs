@@ -152,10 +152,10 @@ impl Open {
 
     /// Is there another name? Reads more if needed.
     fn more(&mut self, host: &Arc<Host>, pool: &Pool) -> Result<bool> {
-        let mut buffer: Vec<MaybeUninit<u8>> = Vec::new();
+        let mut buffer = Vec::new();
         while self.ready.is_empty() && !self.done {
             buffer.resize(BUFFER, MaybeUninit::uninit());
-            let mut raw: Vec<Raw> = Vec::new();
+            let mut raw = Vec::new();
             let more = one_buffer(self.descriptor.as_fd(), &mut buffer, &mut |listed| {
                 raw.push((listed.name.into(), listed.number, listed.kind));
                 true

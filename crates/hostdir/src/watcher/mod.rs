@@ -66,7 +66,7 @@ pub(crate) struct Watcher {
     /// Wakes the thread.
     wake: OwnedFd,
     queue: Mutex<Queue>,
-    pub(crate) watches: RwLock<Watches>,
+    watches: RwLock<Watches>,
     above: OnceLock<Weak<dyn Changes>>,
     /// Does the thread run?
     hears: AtomicBool,
@@ -74,6 +74,8 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
+    /// Watches nothing yet.
+    ///
     /// # Errors
     /// `EMFILE`: this user has too many instances of inotify. `ENOMEM`.
     pub(crate) fn new() -> holdfast_core::types::Result<Self> {
@@ -128,6 +130,11 @@ impl Watcher {
     /// How many directories are watched.
     pub(crate) fn watched(&self) -> usize {
         self.watches.read().len()
+    }
+
+    /// The core has dropped an inode.
+    pub(crate) fn count_let_go(&self) {
+        self.watches.read().count_let_go();
     }
 
     /// Removes the watches of unknown directories, when enough inodes were dropped.

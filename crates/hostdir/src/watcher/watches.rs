@@ -17,7 +17,7 @@ struct Watch {
     since: Instant,
 }
 
-pub(crate) struct Watches {
+pub(super) struct Watches {
     most: usize,
     by_dir: HashMap<Ino, Watch>,
     by_id: HashMap<i32, Ino>,
@@ -90,7 +90,7 @@ impl Watches {
     }
 
     /// The core has dropped an inode.
-    pub(crate) fn count_let_go(&self) {
+    pub(super) fn count_let_go(&self) {
         self.let_go.fetch_add(1, Relaxed);
     }
 
