@@ -358,16 +358,7 @@ impl Unpack<'_> {
             (about.uid, about.gid) = (now.uid, now.gid);
         }
         let lost = self.inside.finish(dir, name, &about, xattrs)?;
-        let losses = &mut self.copied.lost;
-        if lost.owner {
-            count(&mut losses.owners, path);
-        }
-        if lost.xattrs > 0 {
-            count(&mut losses.xattrs, path);
-        }
-        if about.clamped {
-            count(&mut losses.times, path);
-        }
+        self.copied.lost.note(lost, about.clamped, path);
         Ok(())
     }
 }

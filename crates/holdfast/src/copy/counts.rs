@@ -3,6 +3,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::tree::Lost;
+
 /// The counts of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
@@ -42,6 +44,21 @@ pub struct Losses {
     pub xattrs: (u64, Option<PathBuf>),
     /// Names with times outside 1901 to 2486, which were clamped, and the first of them.
     pub times: (u64, Option<PathBuf>),
+}
+
+impl Losses {
+    /// Counts what a name lost. `clamped`: its times were.
+    pub(crate) fn note(&mut self, lost: Lost, clamped: bool, path: &Path) {
+        if lost.owner {
+            count(&mut self.owners, path);
+        }
+        if lost.xattrs > 0 {
+            count(&mut self.xattrs, path);
+        }
+        if clamped {
+            count(&mut self.times, path);
+        }
+    }
 }
 
 /// Counts a loss, and keeps the first path.

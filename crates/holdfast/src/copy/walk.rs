@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::counts::{Copied, CopyError, Side, count};
+use super::counts::{Copied, CopyError, Side};
 use super::level::{Level, Levels};
 use super::options::{CopyEvent, CopyOptions};
 use super::tree::{About, Tree, Xattrs};
@@ -301,16 +301,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
         } else {
             &self.below
         };
-        let losses = &mut self.copied.lost;
-        if lost.owner {
-            count(&mut losses.owners, path);
-        }
-        if lost.xattrs > 0 {
-            count(&mut losses.xattrs, path);
-        }
-        if about.clamped {
-            count(&mut losses.times, path);
-        }
+        self.copied.lost.note(lost, about.clamped, path);
         Ok(())
     }
 }
