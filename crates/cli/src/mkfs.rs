@@ -8,7 +8,7 @@ use crate::copy::{
 use crate::engine::names::parse_owner;
 use crate::info::units::{bytes, number};
 use crate::message::{Failure, Result, unless_failed};
-use crate::mount::size::parse_amount;
+use crate::mount::size::amount;
 use crate::volume::{DEVICES_HINT, close_after};
 use holdfast::{Copied, CopyOptions, Options, Volume, VolumeError};
 use std::io::{self, Write as _};
@@ -62,10 +62,6 @@ pub(crate) struct Arguments {
     /// Print failures only
     #[arg(short, long)]
     quiet: bool,
-}
-
-fn amount(text: &str) -> std::result::Result<u64, String> {
-    parse_amount(text, None)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

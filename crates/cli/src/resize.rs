@@ -3,7 +3,7 @@
 use crate::control::{self, Answer, Request};
 use crate::info::units::bytes;
 use crate::message::{Failure, Result};
-use crate::mount::size::parse_amount;
+use crate::mount::size::amount;
 use crate::target::Target;
 use crate::volume::{close_after, open};
 use std::io::Write as _;
@@ -45,10 +45,6 @@ pub(crate) struct TrimArguments {
     /// Skip runs of free space shorter than this
     #[arg(short, long, value_name = "AMOUNT", value_parser = amount, default_value = "0")]
     minimum: u64,
-}
-
-fn amount(text: &str) -> std::result::Result<u64, String> {
-    parse_amount(text, None)
 }
 
 pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {

@@ -27,6 +27,11 @@ pub(crate) fn parse_amount(text: &str, whole: Option<u64>) -> Result<u64, String
         .ok_or_else(|| format!("{text:?} is too large"))
 }
 
+/// An amount of an argument of a command, not a percentage.
+pub(crate) fn amount(text: &str) -> Result<u64, String> {
+    parse_amount(text, None)
+}
+
 /// Bytes of memory of the machine.
 pub(crate) fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();

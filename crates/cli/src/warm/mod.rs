@@ -11,7 +11,7 @@ mod walk;
 
 use crate::{
     message::{Failure, Result},
-    mount::size::parse_amount,
+    mount::size::amount,
     sys::set_io_priority,
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -146,7 +146,7 @@ fn plan(arguments: &Arguments) -> Result<Walk> {
         None => None,
         Some(EVERYTHING) => Some(u64::MAX),
         Some(text) => {
-            let bytes = parse_amount(text, None);
+            let bytes = amount(text);
             Some(bytes.map_err(|reason| Failure::new(reason).about("--data"))?)
         }
     };
