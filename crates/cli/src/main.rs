@@ -72,13 +72,13 @@ enum Command {
     Man(generate::ManArguments),
     /// Wait for the end of a daemon, for auto_unmount
     #[command(hide = true)]
-    WatchMount(mount::watcher::Arguments),
+    WatchMount(mount::companion::Arguments),
     /// Ask the daemon of a mount whether it answers, for umount
     #[command(hide = true)]
     AskMount(umount::state::Arguments),
     /// Make the mount of a failed volume read-only, for its daemon
     #[command(hide = true)]
-    MarkFailedMount(mount::failing::Arguments),
+    MarkFailedMount(mount::companion::Arguments),
 }
 
 fn main() -> ExitCode {

@@ -6,16 +6,18 @@
 //! shares neither memory nor descriptors with the daemon. A thread of the daemon waits for the end
 //! of that process; this wait ends if the daemon is killed.
 
-use super::{launch, remount, watcher};
+use super::{
+    companion::{Arguments, process},
+    remount,
+};
 use crate::message::{Failure, Result};
 use holdfast_fuse::mount::mounted_at;
 use holdfast_volume::VolumeStore;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::{
     io::{self, BufRead, BufReader, Write as _},
-    os::unix::process::CommandExt,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    path::Path,
+    process::Stdio,
     thread,
 };
 
@@ -52,15 +54,8 @@ fn have_it_marked(dir: &Path) -> io::Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
         return Ok(());
     };
-    let mut marker = Command::new(launch::program())
-        .arg0("holdfast")
-        .arg("mark-failed-mount")
-        .arg(mounted.connection().to_string())
-        .arg(dir)
-        .current_dir("/")
-        .stdin(Stdio::piped())
+    let mut marker = process("mark-failed-mount", &mounted, dir)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
         .spawn()?;
     // The pipe is closed with this process, which ends the marker.
     let lifeline = marker.stdin.take();
@@ -79,13 +74,6 @@ fn said(stdout: impl io::Read) -> impl Iterator<Item = String> {
     BufReader::new(stdout).lines().map_while(io::Result::ok)
 }
 
-/// The mount to mark. The daemon starts this command.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    connection: u32,
-    dir: PathBuf,
-}
-
 /// The separate process: makes the mount read-only, for statfs(2) and the mount table, as soon as
 /// no file is open for writing. It ends with the mount or with the daemon. It prints why the mount
 /// is not read-only yet.
@@ -93,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // Leave the terminal's session: signals of the terminal are for the daemon.
     let _ = rustix::process::setsid();
     let mut last: Option<Failure> = None;
-    while watcher::is_mounted(&arguments.dir, arguments.connection)? {
+    while arguments.is_mounted()? {
         let Err(failure) = remount::make_read_only(&arguments.dir) else {
             return Ok(());
         };

@@ -2,6 +2,7 @@
 
 mod answers;
 mod applicable;
+pub(crate) mod companion;
 mod directory;
 pub(crate) mod exit_report;
 pub(crate) mod failing;

@@ -4,13 +4,13 @@
 //! the other end: if the pipe ends without a byte, the daemon is gone. The watcher clears the mount
 //! point only if the daemon's mount is there and dead.
 
+use super::companion::{Arguments, process};
 use crate::message::Result;
 use holdfast_fuse::mount::{clear_stale, is_stale, mounted_at};
 use std::{
     io::{self, Read, Write},
-    os::unix::process::CommandExt,
-    path::{Path, PathBuf},
-    process::{ChildStdin, Command, Stdio},
+    path::Path,
+    process::ChildStdin,
     thread,
     time::{Duration, Instant},
 };
@@ -28,16 +28,7 @@ impl Watched {
     /// Starts a watcher of the mount at `dir`.
     pub(super) fn start(dir: &Path) -> io::Result<Self> {
         let mounted = mounted_at(dir)?.ok_or_else(|| io::Error::other("the mount is gone"))?;
-        let mut watcher = Command::new(super::launch::program())
-            .arg0("holdfast")
-            .arg("watch-mount")
-            .arg(mounted.connection().to_string())
-            .arg(dir)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut watcher = process("watch-mount", &mounted, dir).spawn()?;
         let pipe = watcher
             .stdin
             .take()
@@ -52,13 +43,6 @@ impl Watched {
     }
 }
 
-/// The mount to watch. The daemon starts this command.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    connection: u32,
-    dir: PathBuf,
-}
-
 /// The watcher itself.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // Leave the terminal's session: signals of the terminal are for the daemon.
@@ -69,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     // The daemon's pipe may be closed before /dev/fuse, and the mount is dead only after that.
     let begun = Instant::now();
-    while is_mounted(&arguments.dir, arguments.connection)? && begun.elapsed() < TIMEOUT {
+    while arguments.is_mounted()? && begun.elapsed() < TIMEOUT {
         if is_stale(&arguments.dir) {
             return clear_stale(&arguments.dir)
                 .map_err(|error| super::refusal::umount_failure(&error));
@@ -77,10 +61,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         thread::sleep(PAUSE);
     }
     Ok(())
-}
-
-/// Is the mount at `dir` the one of this connection?
-pub(super) fn is_mounted(dir: &Path, connection: u32) -> Result<bool> {
-    let mounted = mounted_at(dir)?;
-    Ok(mounted.is_some_and(|mounted| mounted.connection() == connection))
 }
