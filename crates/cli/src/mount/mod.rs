@@ -226,8 +226,8 @@ pub(crate) struct Request {
 }
 
 impl Arguments {
-    /// The lists of `-o`, and the options that switches stand for.
-    fn lists(&self) -> Vec<String> {
+    /// The plan of the lists of `-o`, and of the options that switches stand for.
+    fn plan(&self) -> Result<Plan> {
         let mut lists = self.options.clone();
         for (given, option) in [
             (self.read_only, "ro"),
@@ -240,7 +240,7 @@ impl Arguments {
         let (size, transport) = (self.size.iter(), self.transport.iter());
         lists.extend(size.map(|size| format!("create_size={size}")));
         lists.extend(transport.map(|name| format!("transport={name}")));
-        lists
+        Plan::parse(lists.iter().map(String::as_str), false)
     }
 }
 
@@ -248,8 +248,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.daemon {
         return daemon(arguments);
     }
-    let lists = arguments.lists();
-    let plan = Plan::parse(lists.iter().map(String::as_str), false)?;
+    let plan = arguments.plan()?;
     if plan.mount.remount {
         return remount::run(&arguments.dir, &plan);
     }
@@ -304,8 +303,7 @@ fn foreground(source: Source, plan: Plan, point: &MountPoint, log: Option<&Path>
 
 /// The daemon's process, which the parent waits for.
 fn daemon(arguments: &Arguments) -> Result<()> {
-    let lists = arguments.lists();
-    let plan = Plan::parse(lists.iter().map(String::as_str), false)?;
+    let plan = arguments.plan()?;
     let log = arguments.log.clone().or_else(|| plan.log.clone());
     let mut live = false;
     let result = serve_as_daemon(arguments, plan, log.as_deref(), &mut live);
