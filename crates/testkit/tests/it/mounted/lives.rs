@@ -174,9 +174,7 @@ fn five_operations_pass_the_functions_that_the_page_tells_of() {
     subscriber::set_global_default(Recorder).unwrap();
 
     let told = request("A lookup");
-    lives("A lookup", ("ask_store", 20), &told, || {
-        stat(FILES / 2)
-    });
+    lives("A lookup", ("ask_store", 20), &told, || stat(FILES / 2));
     let mut file = None;
     let told = request("A create");
     lives("A create", ("create_entry", 25), &told, || {
