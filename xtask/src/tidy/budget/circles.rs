@@ -14,8 +14,8 @@ type Edges<'t> = BTreeSet<(&'t str, &'t str)>;
 
 /// Names that methods of the standard library have as well: a call of one leads to no file.
 const OF_STD: &str = "clear copy count drain entry extend filter find finish get get_mut insert \
-    is_empty iter iter_mut kind last len next push read remove replace resize retain set_len take \
-    truncate write";
+    is_empty iter iter_mut join kind last len next push read remove replace resize retain set_len \
+    take truncate write";
 
 /// Each crate with its imports, and with its imports and calls.
 fn edges(tree: &Tree) -> impl Iterator<Item = (&str, [Edges<'_>; 2])> {
