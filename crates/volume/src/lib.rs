@@ -6,6 +6,7 @@ extern crate holdfast_types as _;
 mod block;
 pub mod check;
 pub mod checksum;
+mod cow_device;
 mod error;
 pub mod journal;
 mod nodes;

@@ -11,7 +11,6 @@ mod bitmaps;
 mod block_set;
 mod contents;
 mod context;
-mod cow_device;
 mod finding;
 mod inodes;
 mod meter;
@@ -24,7 +23,6 @@ mod tests;
 mod walk;
 
 pub(crate) use block_set::BlockSet;
-pub(crate) use cow_device::CowDevice;
 pub(crate) use finding::shown;
 pub use finding::{Branch, Finding, Owner};
 pub(crate) use inodes::file_flags;
@@ -38,6 +36,7 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 
 use crate::block::BLOCK;
+use crate::cow_device::CowDevice;
 use crate::error::Result;
 use crate::nodes::Nodes;
 use crate::space::Seal;

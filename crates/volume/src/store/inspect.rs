@@ -8,7 +8,7 @@ use super::VolumeStore;
 use super::counters::WorkCounts;
 use super::load::{DeviceUse, Metered};
 use super::open::OpenOptions;
-use crate::check::CowDevice;
+use crate::cow_device::CowDevice;
 use crate::error::Result;
 use crate::space::Report;
 use crate::superblock::Superblock;
