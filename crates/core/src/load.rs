@@ -184,7 +184,7 @@ fn take_in_built(
         } else if now.count() != evictions {
             return Ok(None);
         } else {
-            // An error of `build` counts only now: the inode may have been freed meanwhile.
+            // An error of `build_object` counts only now: the inode may have been freed meanwhile.
             let inode = now.give_back(ino, Prepared::new(object?));
             core.index.publish_prepared(ino.0, inode).ok()
         }

@@ -1,4 +1,5 @@
-//! Eviction: orphans are freed with their last reference, other inodes when memory is needed.
+//! Eviction of inodes without references when memory is needed, and access times that are written
+//! late.
 
 use crate::inodes::dropped::Dropped;
 use crate::inodes::free::{end_inode, free_orphan, write_time};
@@ -42,7 +43,7 @@ pub(crate) fn free_unreachable(core: &Core) {
 /// to them.
 fn free_orphans(core: &Core) {
     in_shards(core, |range| {
-        // The unchecked iterator: a referenced orphan has to be freed too, as no `put` will
+        // The unchecked iterator: a referenced orphan has to be freed too, as no `put_node` will
         // follow.
         scan_inodes(core, range, &mut |inode| {
             if inode.nlink() == 0 {

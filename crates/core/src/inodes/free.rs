@@ -257,8 +257,8 @@ impl Drop for Node {
 /// Frees an orphan after its last reference was dropped.
 #[cold]
 fn end(freeing: Freeing<Object>) {
-    // After the end of its file system there is nothing to release; `holds` excludes a reused file
-    // system number.
+    // After the end of its file system there is nothing to release; `holds_inode` excludes a reused
+    // file system number.
     if let Some(core) = registry::find(freeing.file_system())
         && holds_inode(&core, &freeing)
     {
