@@ -118,7 +118,7 @@ pub use read_dir::{DirEntry, ReadDir};
 pub use volume::{Volume, builder::VolumeBuilder, error::VolumeError, info::VolumeInfo};
 pub use watch::{Event, Events, Watcher};
 
-pub use holdfast_core as core;
+pub use holdfast_core as engine;
 pub use holdfast_core::types::{
     self, Access, Caller, Caps, Fallocate, FileType as NodeKind, RenameFlags, StatFs, XattrSet,
 };

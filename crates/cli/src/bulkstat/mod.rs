@@ -8,7 +8,7 @@ use crate::message::{Failure, Result};
 use crate::target::Target;
 use crate::volume::open_read_only;
 use format::{Format, STANDARD};
-use holdfast::core::{Bulkstat, FileSystem};
+use holdfast::engine::{Bulkstat, FileSystem};
 use holdfast::{Visit, types::Attr};
 use std::io::Write as _;
 use std::num::NonZeroUsize;

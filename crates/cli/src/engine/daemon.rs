@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdfast::FileSystem;
-use holdfast::core::FileSystem as Core;
+use holdfast::engine::FileSystem as Core;
 use holdfast::types::Caller;
 use holdfast_fuse::Notifier;
 use parking_lot::{Condvar, Mutex};

@@ -5,7 +5,7 @@ use super::table::{by_type, write_rows};
 use super::units::{bytes, number};
 use crate::message::{Failure, Result};
 use crate::volume::{open_read_only, volume_failure};
-use holdfast::core::Bulkstat;
+use holdfast::engine::Bulkstat;
 use holdfast::types::FileType;
 use holdfast::{Visit, Volume, VolumeInfo};
 use serde::Serialize;

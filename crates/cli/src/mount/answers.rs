@@ -5,7 +5,7 @@ use super::read_only::ReadOnly;
 use crate::bulkstat::row::{self, ROW};
 use crate::control::{Answer, Request};
 use crate::engine::daemon::Jobs;
-use holdfast::core::{Bulkstat, FileSystem};
+use holdfast::engine::{Bulkstat, FileSystem};
 use holdfast::types::{Errno, Ino, Result};
 use holdfast::{Visit, Volume};
 use holdfast_fuse::serve::{Asking, CONTROL_BYTES, Control, InfoDetail, InfoSource};

@@ -2,7 +2,7 @@
 
 use super::options::{Choice, NOTIFIED, Plan};
 use crate::message::{Failure, Result, refuse};
-use holdfast::{FileSystem, core, core::store::Coherence};
+use holdfast::{FileSystem, engine, engine::store::Coherence};
 use holdfast_fuse::{Config, KeptContent, ListingChoice, Passthrough, Session};
 use holdfast_hostdir::{HostDirectory, Options};
 use rustix::{
@@ -91,7 +91,7 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
         "told",
         "leave it out; valid=SECONDS limits the age of cached data",
     )])?;
-    let fs = core::FileSystem::new(Arc::new(store), plan.core).map_err(failed)?;
+    let fs = engine::FileSystem::new(Arc::new(store), plan.core).map_err(failed)?;
     Ok(FileSystem::from_core(fs))
 }
 

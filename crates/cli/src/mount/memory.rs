@@ -2,7 +2,7 @@
 
 use super::options::Plan;
 use crate::source::Source;
-use holdfast::core::{
+use holdfast::engine::{
     Memory,
     budget::{AMPLE, ReclaimThread},
 };

@@ -10,7 +10,7 @@ use super::metrics;
 use super::size::{memory_bytes, parse_amount};
 use crate::engine::names::parse_id;
 use crate::message::{Failure, Result, refuse};
-use holdfast::{AtimePolicy, MemoryLimits, Named, Options, core::store::Coherence};
+use holdfast::{AtimePolicy, MemoryLimits, Named, Options, engine::store::Coherence};
 use holdfast_fuse::{
     TransportChoice,
     mount::{AtimeOption, MountOptions},

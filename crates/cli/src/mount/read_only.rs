@@ -3,7 +3,7 @@
 //! /proc/self/mountinfo before it changes the volume on its own, and follows changes that the
 //! kernel reports.
 
-use holdfast::{Options, core::FileSystem};
+use holdfast::{Options, engine::FileSystem};
 use holdfast_fuse::mount::mounts;
 use std::{path::Path, sync::OnceLock};
 

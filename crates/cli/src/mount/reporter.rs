@@ -8,7 +8,7 @@ use crate::info::report::{
 use crate::source::Source;
 use holdfast::{
     AtimePolicy, MemoryLimits, Options, Volume,
-    core::{FileSystem, Memory, budget::Class, shrinkers::Totals},
+    engine::{FileSystem, Memory, budget::Class, shrinkers::Totals},
 };
 use holdfast_fuse::{Info, Negotiated, Session, Times, Transport, serve::InfoDetail};
 use holdfast_volume::{VolumeStore, WorkCounts};

@@ -1,6 +1,6 @@
 //! A record of reclaim, as the daemon sends it and as it is printed.
 
-use holdfast::core::shrinkers;
+use holdfast::engine::shrinkers;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display};
 
@@ -165,7 +165,7 @@ impl Display for Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdfast::core::shrinkers::{Context, Pressure};
+    use holdfast::engine::shrinkers::{Context, Pressure};
     use std::time::Duration;
 
     fn record(step: shrinkers::Step) -> shrinkers::Record {

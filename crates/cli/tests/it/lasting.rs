@@ -1,7 +1,7 @@
 //! Which changes survive the end of a daemon, and a power cut.
 
 use crate::fixture::{Foreground, Place, Store, holdfast, wait_until};
-use holdfast::core::{FileSystem, Options, types::Caller};
+use holdfast::engine::{FileSystem, Options, types::Caller};
 use holdfast_device::{Access, BlockDevice, FileDevice, MemoryDevice};
 use holdfast_volume::{OpenOptions, VolumeStore};
 use rustix::process::Signal;

@@ -2,7 +2,7 @@
 //! closed.
 
 use crate::fixture::{Place, Store, holdfast, is_gone, wait_until};
-use holdfast::core::{FileSystem, Options, types::Caller};
+use holdfast::engine::{FileSystem, Options, types::Caller};
 use holdfast_device::{Access, BlockDevice, FileDevice, MemoryDevice};
 use holdfast_fuse::mount::{backing_of, mounted_at};
 use holdfast_testkit::skip::skipped_by_kernel;

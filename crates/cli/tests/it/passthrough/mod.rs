@@ -6,8 +6,8 @@ mod random;
 mod refused;
 mod rights;
 
-use holdfast::core::store::Coherence;
-use holdfast::core::{FileSystem, Options as CoreOptions};
+use holdfast::engine::store::Coherence;
+use holdfast::engine::{FileSystem, Options as CoreOptions};
 use holdfast_fuse::wire::Opcode;
 use holdfast_fuse::{Config, KeptContent, Passthrough, Session, TransportChoice, serve};
 use holdfast_hostdir::{HostDirectory, Options};

@@ -2,7 +2,7 @@
 //! change their size.
 
 use super::Mount;
-use holdfast::core::store::Coherence;
+use holdfast::engine::store::Coherence;
 use holdfast_fuse::{Config, Passthrough, TransportChoice};
 use holdfast_hostdir::Options;
 use holdfast_testkit::mount::config;
