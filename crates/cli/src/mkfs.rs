@@ -79,8 +79,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => (None, None),
     };
     let options = Options {
-        root_uid: uid.or(Some(rustix::process::getuid().as_raw())),
-        root_gid: gid.or(Some(rustix::process::getgid().as_raw())),
+        root_uid: uid,
+        root_gid: gid,
         ..Options::default()
     };
     let builder = Volume::builder().options(options);

@@ -1,3 +1,4 @@
+use crate::file_system::owned;
 use crate::types::Caller;
 use crate::{FileSystem, MemoryLimits, Options};
 
@@ -31,7 +32,7 @@ impl FileSystem {
         Builder {
             limits: MemoryLimits::default(),
             options: Options::default(),
-            caller: Caller::root(),
+            caller: Caller::current(),
         }
     }
 }
@@ -62,7 +63,8 @@ impl Builder {
         self
     }
 
-    /// The caller that the file system handle acts for; without this, the superuser with umask 022.
+    /// The caller that the file system handle acts for; without this, the thread that called
+    /// [`FileSystem::builder`].
     /// The root directory belongs to this user and group, unless the [options](Self::options) name
     /// others.
     pub fn caller(mut self, caller: Caller) -> Self {
@@ -73,15 +75,8 @@ impl Builder {
     /// Makes the file system, with an empty root directory.
     #[must_use]
     pub fn build(self) -> FileSystem {
-        let Options {
-            root_uid, root_gid, ..
-        } = self.options;
-        let options = Options {
-            root_uid: root_uid.or(Some(self.caller.uid)),
-            root_gid: root_gid.or(Some(self.caller.gid)),
-            ..self.options
-        };
+        let options = owned(self.options, &self.caller);
         let core = holdfast_core::FileSystem::memory(self.limits, options);
-        FileSystem::from_core(core).as_user(self.caller)
+        FileSystem::of(core, self.caller)
     }
 }

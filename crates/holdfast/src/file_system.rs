@@ -23,7 +23,8 @@ use crate::{Options, Stats, Store};
 /// starts at the root. Errors are [`std::io::Error`]s with the number that the kernel would answer
 /// ([`raw_os_error`](std::io::Error::raw_os_error)).
 ///
-/// A handle acts for one [`Caller`], by default the superuser: see [`FileSystem::as_user`].
+/// A handle acts for one [`Caller`], by default the thread that made the file system: see
+/// [`FileSystem::as_user`].
 ///
 /// ```
 /// use holdfast::FileSystem;
@@ -43,8 +44,7 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// A file system over a store, for the superuser with umask 022. A store without a root
-    /// directory gets one, as the options say.
+    /// A file system over a store. A store without a root directory gets one, as the options say.
     ///
     /// ```
     /// use holdfast::{FileSystem, MemoryLimits, MemoryStore, Options};
@@ -59,17 +59,30 @@ impl FileSystem {
     /// # Errors
     /// What the store answers; `EUCLEAN` when its root is not a directory.
     pub fn with_store(store: Arc<dyn Store>, options: Options) -> io::Result<Self> {
-        Ok(Self::from_core(Core::new(store, options)?))
+        Self::for_caller(store, options, Caller::current())
     }
 
-    /// This library's view of a core that exists already (under a mount, say), for the superuser
-    /// with umask 022.
-    #[must_use]
-    pub fn from_core(core: Core) -> Self {
-        let who = Caller::root();
+    /// A file system over a store for this caller, which owns the new root directory of an empty
+    /// store unless the options name others.
+    pub(crate) fn for_caller(
+        store: Arc<dyn Store>,
+        options: Options,
+        caller: Caller,
+    ) -> io::Result<Self> {
+        let core = Core::new(store, owned(options, &caller))?;
+        Ok(Self::of(core, caller))
+    }
+
+    pub(crate) fn of(core: Core, who: Caller) -> Self {
         Self {
             root: Dir::at_root(View { core, who }),
         }
+    }
+
+    /// This library's view of a core that exists already, under a mount for example.
+    #[must_use]
+    pub fn from_core(core: Core) -> Self {
+        Self::of(core, Caller::current())
     }
 
     /// The core, for features beyond this library: operations on [`Node`](crate::Node)s and
@@ -154,6 +167,15 @@ impl FileSystem {
     /// `EIO` when it could not.
     pub fn sync(&self) -> io::Result<()> {
         Ok(self.core().sync()?)
+    }
+}
+
+/// These options, with the caller as the owner of a new root directory unless they name another.
+pub(crate) fn owned(options: Options, caller: &Caller) -> Options {
+    Options {
+        root_uid: options.root_uid.or(Some(caller.uid)),
+        root_gid: options.root_gid.or(Some(caller.gid)),
+        ..options
     }
 }
 

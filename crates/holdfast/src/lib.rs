@@ -47,9 +47,10 @@
 //!
 //! # Callers
 //!
-//! A handle acts for one [`Caller`]: user, groups, capabilities, umask. By default that is the
-//! superuser. [`FileSystem::as_user`] makes a handle for another user; permissions, ACLs, sticky
-//! directories and set-id bits hold for it as they do in the kernel.
+//! A handle acts for one [`Caller`]: user, groups, capabilities, umask. By default they are those
+//! of the thread that made or opened the file system. [`FileSystem::as_user`] makes a handle for
+//! another user. [`Caller::root`] is the superuser, which needs no privilege of this process.
+//! Permissions, ACLs, sticky directories and set-id bits hold as they do in the kernel.
 //!
 //! # Watches
 //!

@@ -51,6 +51,48 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// The calling thread: its file system user and group, supplementary groups, effective
+    /// capabilities and umask, as `/proc/thread-self/status` has them now.
+    ///
+    /// Without `/proc`, the effective user and group with umask 022, and with all capabilities if
+    /// that user is 0.
+    ///
+    /// ```
+    /// # use holdfast_types::Caller;
+    /// assert_eq!(Caller::current().pid, std::process::id());
+    /// ```
+    #[must_use]
+    pub fn current() -> Self {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+        Self::of_status(&status).unwrap_or_else(|| {
+            let user = Self::user(
+                rustix::process::geteuid().as_raw(),
+                rustix::process::getegid().as_raw(),
+            );
+            match user.uid {
+                0 => Self {
+                    gid: user.gid,
+                    ..Self::root()
+                },
+                _ => user,
+            }
+        })
+    }
+
+    /// The caller that the text of `/proc/PID/status` describes; see proc_pid_status(5).
+    fn of_status(status: &str) -> Option<Self> {
+        let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        // Real, effective, saved and file system id.
+        let id = |name| line(name)?.split_whitespace().nth(3)?.parse().ok();
+        let groups = line("Groups:")?.split_whitespace();
+        Some(Self {
+            groups: groups.map_while(|id| id.parse().ok()).collect(),
+            caps: Caps::from_bits_truncate(u64::from_str_radix(line("CapEff:")?.trim(), 16).ok()?),
+            umask: u16::from_str_radix(line("Umask:")?.trim(), 8).ok()?,
+            ..Self::user(id("Uid:")?, id("Gid:")?)
+        })
+    }
+
     /// The superuser: uid 0, every capability, umask 022.
     #[must_use]
     pub fn root() -> Self {
@@ -98,5 +140,32 @@ impl Caller {
     #[must_use]
     pub fn has(&self, caps: Caps) -> bool {
         self.checked || self.caps.contains(caps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_is_what_the_status_of_its_thread_says() {
+        let status = "Name:\tcat\nUmask:\t0027\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
+                      Groups:\t8 20 \nCapEff:\t000001ff00200003\n";
+        let caller = Caller::of_status(status).unwrap();
+        assert_eq!((caller.uid, caller.gid, caller.umask), (4, 8, 0o027));
+        assert_eq!(&*caller.groups, [8, 20]);
+        assert_eq!(
+            caller.caps,
+            Caps::CHOWN | Caps::DAC_OVERRIDE | Caps::SYS_ADMIN
+        );
+        assert_eq!(Caller::of_status("Uid:\t1\t2\t3\n"), None);
+    }
+
+    #[test]
+    fn the_current_caller_owns_what_this_process_makes() {
+        use std::os::unix::fs::MetadataExt as _;
+        let made = tempfile::tempfile().unwrap().metadata().unwrap();
+        let caller = Caller::current();
+        assert_eq!((caller.uid, caller.gid), (made.uid(), made.gid()));
     }
 }

@@ -29,7 +29,7 @@ fn plain() -> FileSystem {
         atime: AtimePolicy::None,
         ..Options::default()
     });
-    let fs = fs.build();
+    let fs = fs.caller(Caller::root()).build();
     fs.create_dir("/tree").unwrap();
     fs
 }

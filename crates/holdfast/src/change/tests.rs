@@ -1,10 +1,11 @@
 use super::*;
 use crate::Caller;
+use crate::copy::tests::superuser;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn tree() -> FileSystem {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir_all("/tree/a/b").unwrap();
     fs.create_dir("/tree/locked").unwrap();
     for path in [

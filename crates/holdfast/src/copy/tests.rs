@@ -1,9 +1,14 @@
 use super::*;
 use crate::types::{Caller, SetAttr, SetTime, Time};
-use crate::{NodeKind, Permissions, XattrSet};
+use crate::{FileSystem, NodeKind, Permissions, XattrSet};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
+
+/// A file system in memory for the superuser, by any user that runs the tests.
+pub(crate) fn superuser() -> FileSystem {
+    FileSystem::builder().caller(Caller::root()).build()
+}
 
 const BIG: u64 = 40 << 20;
 
@@ -89,7 +94,7 @@ pub(crate) fn sample() -> FileSystem {
         atime: crate::AtimePolicy::None,
         ..crate::Options::default()
     });
-    let fs = fs.build();
+    let fs = fs.caller(Caller::root()).build();
     fs.create_dir_all("/tree/dir/deeper").unwrap();
     fs.create_dir("/tree/empty").unwrap();
     fs.write("/tree/dir/file", vec![7; 3 << 20]).unwrap();
@@ -136,7 +141,7 @@ fn no_word(event: CopyEvent<'_>) {
 #[test]
 fn a_copy_of_a_copy_is_the_same_in_all_that_can_be_kept() {
     let fs = sample();
-    let other = FileSystem::memory();
+    let other = superuser();
     let plain = CopyOptions::default();
     let copied = fs
         .copy_across("/tree", &other, "/new", &plain, &mut no_word)
@@ -176,14 +181,14 @@ fn what_went_out_to_the_host_and_in_again_is_the_same() {
         (0o6755, 1000, 1)
     );
     assert!(fs::metadata(out.join("sparse")).unwrap().blocks() * 512 < BIG / 2);
-    let again = FileSystem::memory();
+    let again = superuser();
     again.copy_in(&out, "/in", &plain, &mut no_word).unwrap();
     assert_eq!(told(&again, "/in"), told(&fs, "/tree"));
 }
 
 #[test]
 fn directories_are_merged_and_other_names_replaced() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir_all("/from/dir").unwrap();
     fs.write("/from/dir/both", "new").unwrap();
     fs.symlink("new", "/from/link").unwrap();
@@ -201,7 +206,7 @@ fn directories_are_merged_and_other_names_replaced() {
 
 #[test]
 fn a_name_in_the_way_fails_alone_and_is_named() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir_all("/from/x").unwrap();
     fs.write("/from/y", "y").unwrap();
     fs.write("/from/z", "z").unwrap();
@@ -226,7 +231,7 @@ fn a_name_in_the_way_fails_alone_and_is_named() {
 
 #[test]
 fn a_tree_is_not_copied_into_itself_for_ever() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir_all("/a/b").unwrap();
     fs.write("/a/file", "x").unwrap();
     let plain = CopyOptions::default();
@@ -241,12 +246,15 @@ fn a_tree_is_not_copied_into_itself_for_ever() {
 
 #[test]
 fn no_space_ends_a_copy_and_names_where() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir("/from").unwrap();
     for number in 0..9 {
         fs.write(format!("/from/{number}"), [1; 8192]).unwrap();
     }
-    let small = FileSystem::builder().bytes_max(40_960).build();
+    let small = FileSystem::builder()
+        .bytes_max(40_960)
+        .caller(Caller::root())
+        .build();
     let plain = CopyOptions::default();
     let error = fs
         .copy_across("/from", &small, "/to", &plain, &mut no_word)
@@ -262,7 +270,7 @@ fn single_files_links_and_whole_file_systems_are_copied_as_well() {
     fs::write(host.path().join("file"), "content").unwrap();
     fs::set_permissions(host.path().join("file"), fs::Permissions::from_mode(0o604)).unwrap();
     symlink("file", host.path().join("link")).unwrap();
-    let fs = FileSystem::memory();
+    let fs = superuser();
     let plain = CopyOptions::default();
     let from = |name: &str| host.path().join(name);
     fs.copy_in(from("file"), "/one", &plain, &mut no_word)
@@ -297,7 +305,7 @@ fn single_files_links_and_whole_file_systems_are_copied_as_well() {
 #[test]
 fn what_a_caller_may_not_keep_is_counted() {
     let fs = sample();
-    let other = FileSystem::memory();
+    let other = superuser();
     other.create_dir("/home").unwrap();
     other.chown("/home", Some(7), Some(7)).unwrap();
     let user = other.as_user(Caller::user(7, 7));
@@ -334,7 +342,7 @@ fn a_file_that_is_cut_off_meanwhile_is_told() {
             CopyEvent::Failed(failed) => told.push(failed.error.to_string()),
             _ => {}
         };
-        let copy = FileSystem::memory();
+        let copy = superuser();
         let copied = copy.copy_in(host.path(), "/copy", &CopyOptions::default(), watch);
         assert_eq!(copied.unwrap().failed, 1);
         assert_eq!(told, ["became shorter while it was copied"]);

@@ -9,7 +9,7 @@ use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore};
 
 use super::Volume;
 use super::error::VolumeError;
-use crate::types::Errno;
+use crate::types::{Caller, Errno};
 use crate::{FileSystem, Options};
 
 /// Bounds of the default size of a new image, which is the free space of its file system.
@@ -30,6 +30,7 @@ pub struct VolumeBuilder {
     force: bool,
     open: OpenOptions,
     options: Options,
+    caller: Option<Caller>,
 }
 
 impl Volume {
@@ -101,6 +102,14 @@ impl VolumeBuilder {
     /// The options of mount(8): access times, read-only, a new root's owner and mode, ...
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
+        self
+    }
+
+    /// The caller that the file system handle acts for; without this, the thread that opens the
+    /// volume. The root directory of a new volume belongs to this user and group, unless the
+    /// [options](Self::options) name others.
+    pub fn caller(mut self, caller: Caller) -> Self {
+        self.caller = Some(caller);
         self
     }
 
@@ -207,7 +216,7 @@ impl VolumeBuilder {
         let store = VolumeStore::open_read_only(Arc::new(device), &self.open)?;
         let store = Arc::new(store);
         self.options.read_only = true;
-        let fs = FileSystem::with_store(store.clone(), self.options)?;
+        let fs = self.file_system(&store)?;
         Ok(Volume {
             fs,
             store,
@@ -241,12 +250,18 @@ impl VolumeBuilder {
     /// As [`Volume::open`].
     pub fn open_on(self, device: Arc<dyn BlockDevice>) -> Result<Volume, VolumeError> {
         let store = Arc::new(VolumeStore::open(device, &self.open)?);
-        let fs = FileSystem::with_store(store.clone(), self.options)?;
+        let fs = self.file_system(&store)?;
         Ok(Volume {
             fs,
             store,
             closed: false,
         })
+    }
+
+    /// The file system on an open volume. The root directory of a new volume gets its owner here.
+    fn file_system(self, store: &Arc<VolumeStore>) -> io::Result<FileSystem> {
+        let caller = self.caller.unwrap_or_else(Caller::current);
+        FileSystem::for_caller(store.clone(), self.options, caller)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Archives of trees in which something cannot be read.
 
-use holdfast::{CopyEvent, FileSystem, Options, PackOptions, UnpackOptions, types::Errno};
+use holdfast::{Caller, CopyEvent, FileSystem, Options, PackOptions, UnpackOptions, types::Errno};
 use holdfast_testkit::store::{Call, Fault, Faults, FaultyStore, ModelStore};
 use std::{io, sync::Arc};
 
@@ -10,7 +10,9 @@ const LENGTH: usize = 3 << 20;
 /// archive and the events.
 fn packed_with_one_failure(after: u64) -> (Vec<u8>, Vec<String>) {
     let store = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
-    let fs = FileSystem::with_store(store.clone(), Options::default()).unwrap();
+    let fs = FileSystem::with_store(store.clone(), Options::default())
+        .unwrap()
+        .as_user(Caller::root());
     for name in ["/a", "/b", "/c"] {
         fs.write(name, vec![7; LENGTH]).unwrap();
     }

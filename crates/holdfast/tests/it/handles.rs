@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
+use crate::superuser;
 use holdfast::types::Errno;
 use holdfast::{
     Access, Caller, FileSystem, FileTimes, NodeKind, OpenOptions, Options, Permissions, RenameFlags,
@@ -28,7 +29,7 @@ fn everything_is_send_and_sync_that_should_be() {
 
 #[test]
 fn a_handle_stays_with_its_directory() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir_all("/a/b").unwrap();
     let dir = fs.open_dir("/a/b").unwrap();
     fs.rename("/a", "/z").unwrap();
@@ -50,7 +51,7 @@ fn a_handle_stays_with_its_directory() {
 
 #[test]
 fn a_handle_needs_a_directory() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.write("/f", "").unwrap();
     assert_eq!(errno(fs.open_dir("/f")), Errno::ENOTDIR);
     assert_eq!(errno(fs.open_dir("/none")), Errno::ENOENT);
@@ -58,7 +59,7 @@ fn a_handle_needs_a_directory() {
 
 #[test]
 fn all_calls_work_from_a_handle() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir("/d").unwrap();
     let dir = fs.open_dir("d").unwrap();
     dir.create_dir_all("x/y").unwrap();
@@ -91,7 +92,7 @@ fn all_calls_work_from_a_handle() {
 
 #[test]
 fn names_move_between_handles() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir("/from").unwrap();
     fs.create_dir("/to").unwrap();
     let (from, to) = (fs.open_dir("/from").unwrap(), fs.open_dir("/to").unwrap());
@@ -108,7 +109,7 @@ fn names_move_between_handles() {
 
 #[test]
 fn two_file_systems_do_not_mix() {
-    let (one, two) = (FileSystem::memory(), FileSystem::memory());
+    let (one, two) = (superuser(), superuser());
     one.write("/f", "1").unwrap();
     let file = one.open("/f").unwrap();
     let other = two.create("/g").unwrap();
@@ -128,7 +129,7 @@ fn two_file_systems_do_not_mix() {
 
 #[test]
 fn a_caller_sees_what_permissions_let_it_see() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir("/shared").unwrap();
     fs.set_permissions("/shared", Permissions::from_mode(0o1777))
         .unwrap();
@@ -159,7 +160,7 @@ fn a_caller_sees_what_permissions_let_it_see() {
 
 #[test]
 fn an_unnamed_file_gets_its_name_when_it_is_whole() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     let mut options = OpenOptions::new();
     options.read(true).write(true).tmpfile(true).mode(0o600);
     let before = fs.stats();
@@ -223,12 +224,13 @@ fn the_root_directory_belongs_to_the_caller_that_the_file_system_is_made_for() {
         assert_eq!((meta.uid(), meta.gid()), (6, 7), "{path}");
     }
     let root = FileSystem::memory().metadata("/").unwrap();
-    assert_eq!((root.uid(), root.gid()), (0, 0));
+    let this = Caller::current();
+    assert_eq!((root.uid(), root.gid()), (this.uid, this.gid));
 }
 
 #[test]
 fn special_files_are_names_only() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.mkfifo("/pipe", 0o644).unwrap();
     fs.mknod("/socket", NodeKind::Socket, 0o644, 0).unwrap();
     fs.mknod("/disk", NodeKind::BlockDevice, 0o600, 0x801)
@@ -251,7 +253,7 @@ fn special_files_are_names_only() {
 
 #[test]
 fn a_listing_survives_changes_and_brings_attributes() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir("/d").unwrap();
     for number in 0..1000 {
         fs.write(format!("/d/{number}"), vec![0; number]).unwrap();
@@ -270,7 +272,7 @@ fn a_listing_survives_changes_and_brings_attributes() {
 
 #[test]
 fn a_sparse_file_beyond_memory_is_an_error_to_read() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create("/huge")
         .unwrap()
         .set_len(i64::MAX as u64)

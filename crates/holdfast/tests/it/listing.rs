@@ -1,13 +1,15 @@
 //! Listings of a directory in which one inode cannot be read.
 
-use holdfast::{FileSystem, Options, types::Ino};
+use holdfast::{Caller, FileSystem, Options, types::Ino};
 use holdfast_testkit::store::{Faults, FaultyStore, ModelStore};
 use std::{io::ErrorKind, sync::Arc};
 
 #[test]
 fn an_entry_whose_inode_cannot_be_read_comes_and_tells_why() {
     let store = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
-    let fs = FileSystem::with_store(store.clone(), Options::default()).unwrap();
+    let fs = FileSystem::with_store(store.clone(), Options::default())
+        .unwrap()
+        .as_user(Caller::root());
     for n in 0..300 {
         fs.write(format!("/{n:03}"), b"x").unwrap();
     }

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crate::superuser;
 use holdfast::types::Errno;
 use holdfast::{
     Caller, Cancel, EventMask, Fallocate, File, FileSystem, LockKind, OpenOptions, Permissions,
@@ -31,7 +32,7 @@ fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
 
 #[test]
 fn holes_are_made_found_and_kept_by_copies() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     let file = both(&fs, "/f");
     file.write_all_at(&[1; 5 * 4096], 0).unwrap();
     file.punch_hole(4096, 2 * 4096).unwrap();
@@ -58,7 +59,7 @@ fn holes_are_made_found_and_kept_by_copies() {
 
 #[test]
 fn reads_and_writes_at_offsets_leave_the_position_alone() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     let mut file = both(&fs, "/f");
     file.write_all(b"0123456789").unwrap();
     file.write_vectored_at(&[IoSlice::new(b"ab"), IoSlice::new(b"cd")], 2)
@@ -82,7 +83,7 @@ fn reads_and_writes_at_offsets_leave_the_position_alone() {
 
 #[test]
 fn clones_share_the_offset_from_any_thread() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     let file = both(&fs, "/f");
     thread::scope(|scope| {
         for number in 0..8_u8 {
@@ -107,7 +108,7 @@ fn clones_share_the_offset_from_any_thread() {
 
 #[test]
 fn file_locks_wait_and_go_with_the_last_clone() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     let (mine, yours) = (both(&fs, "/f"), both(&fs, "/f"));
     mine.lock_shared().unwrap();
     yours.try_lock_shared().unwrap();
@@ -134,7 +135,7 @@ fn file_locks_wait_and_go_with_the_last_clone() {
 
 #[test]
 fn range_locks_meet_only_where_they_overlap() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     let (mine, yours) = (both(&fs, "/f"), both(&fs, "/f"));
     mine.lock_range(10..20, LockKind::Write).unwrap();
     yours.try_lock_range(..10, LockKind::Write).unwrap();
@@ -170,7 +171,7 @@ fn range_locks_meet_only_where_they_overlap() {
 
 #[test]
 fn extended_attributes_are_set_listed_and_removed() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.write("/f", "").unwrap();
     let file = fs.open("/f").unwrap();
     file.set_xattr("user.colour", "green", XattrSet::Create)
@@ -203,7 +204,7 @@ fn extended_attributes_are_set_listed_and_removed() {
 
 #[test]
 fn a_handle_to_the_name_only_looks_and_links() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.symlink("nowhere", "/link").unwrap();
     let mut options = OpenOptions::new();
     let o_path = 0o10_000_000;
@@ -221,7 +222,7 @@ fn a_handle_to_the_name_only_looks_and_links() {
 
 #[test]
 fn a_watcher_hears_of_a_directory_until_it_is_gone() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir("/d").unwrap();
     let mask = EventMask::CREATE | EventMask::MOVE | EventMask::DELETE | EventMask::DELETE_SELF;
     let watcher = fs.watch("/d", mask).unwrap();
@@ -260,7 +261,7 @@ fn a_watcher_hears_of_a_directory_until_it_is_gone() {
 
 #[test]
 fn watching_needs_permission_to_read() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.write("/f", "").unwrap();
     fs.set_permissions("/f", Permissions::from_mode(0o600))
         .unwrap();

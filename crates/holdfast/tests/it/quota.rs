@@ -1,5 +1,6 @@
 //! Quotas through the library: permissions and error numbers.
 
+use crate::superuser;
 use holdfast::types::Errno;
 use holdfast::{Caller, FileSystem, Permissions, QuotaGrace, QuotaKind, QuotaLimits, QuotaUsage};
 use std::io::Write;
@@ -20,7 +21,7 @@ fn hard(bytes: Option<u64>, inodes: Option<u64>) -> QuotaLimits {
 
 /// A file system with quotas and a world-writable `/tmp`.
 fn shared() -> FileSystem {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir("/tmp").unwrap();
     fs.set_permissions("/tmp", Permissions::from_mode(0o777))
         .unwrap();

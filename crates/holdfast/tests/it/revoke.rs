@@ -2,8 +2,9 @@
 
 use std::io::{Read, Write};
 
+use crate::superuser;
 use holdfast::types::Errno;
-use holdfast::{Caller, File, FileSystem, InodeWalk, OpenOptions, Options, Visit};
+use holdfast::{Caller, File, FileSystem, InodeWalk, OpenOptions, Visit};
 
 /// Asserts that all of these failed with `EIO`.
 macro_rules! assert_eio {
@@ -33,12 +34,12 @@ fn assert_nothing_held(fs: &FileSystem) {
     assert_eq!((stats.open_files, stats.locks, stats.watches), (0, 0, 0));
     assert_eq!((stats.inodes, stats.names), (1, 0));
     assert_eq!((stats.pages, stats.bytes), (0, 0));
-    assert_eq!(fs.inode_census(), FileSystem::memory().inode_census());
+    assert_eq!(fs.inode_census(), superuser().inode_census());
 }
 
 #[test]
 fn ten_opens_one_revocation_and_ten_closes_leave_nothing() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     fs.create_dir_all("/a/b").unwrap();
     let mut files: Vec<File> = (0..10)
         .map(|number| {
@@ -77,7 +78,7 @@ fn ten_opens_one_revocation_and_ten_closes_leave_nothing() {
 
 #[test]
 fn only_administrators_take_away_walk_or_drop() {
-    let fs = FileSystem::memory();
+    let fs = superuser();
     let user = fs.as_user(Caller::user(1, 1));
     assert_eq!(failure(user.revoke()), Some(Errno::EPERM));
     assert_eq!(failure(user.drop_caches()), Some(Errno::EPERM));
@@ -89,7 +90,7 @@ fn only_administrators_take_away_walk_or_drop() {
 
 #[test]
 fn a_walk_shows_each_inode_once_and_goes_on_where_it_stopped() {
-    let fs = FileSystem::builder().options(Options::default()).build();
+    let fs = superuser();
     for number in 0..300 {
         fs.write(format!("/{number}"), "").unwrap();
     }

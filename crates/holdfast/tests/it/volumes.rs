@@ -1,7 +1,7 @@
 //! Volumes as programs make and use them.
 
 use holdfast::types::Errno;
-use holdfast::{Volume, VolumeError};
+use holdfast::{Caller, Volume, VolumeError};
 use std::io::{Error, ErrorKind};
 
 #[test]
@@ -71,7 +71,11 @@ fn errors_about_volumes_have_the_numbers_of_the_operating_system() {
 fn a_revoked_volume_is_closed_cleanly_with_all_that_was_done_before() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("data.hf");
-    let volume = Volume::builder().size(64 << 20).create(&path).unwrap();
+    let volume = Volume::builder()
+        .caller(Caller::root())
+        .size(64 << 20)
+        .create(&path)
+        .unwrap();
     let file = volume.create("/kept").unwrap();
     file.write_all_at(b"before", 0).unwrap();
     let orphan = volume.create("/orphan").unwrap();
