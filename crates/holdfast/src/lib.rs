@@ -66,7 +66,68 @@
 //! # Volumes
 //!
 //! A [`Volume`] is durable: it is stored in an image file or on a block device, and survives
-//! crashes.
+//! crashes. A [`VolumeError`] has the reason of a failure, and is made from the errors of files: a
+//! function that returns it keeps both through `?`.
+//!
+//! ```
+//! use holdfast::{Volume, VolumeError};
+//! use std::path::Path;
+//!
+//! /// Adds a message, which is durable when the function returns.
+//! fn deliver(image: &Path, message: &str) -> Result<(), VolumeError> {
+//!     let volume = Volume::builder().size(64 << 20).open_or_create(image)?;
+//!     volume.create_dir_all("/mail")?;
+//!     volume.write("/mail/1", message)?;
+//!     volume.close()
+//! }
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! deliver(&dir.path().join("mail.hf"), "Dear ...")?;
+//! # Ok::<(), VolumeError>(())
+//! ```
+//!
+//! # Threads
+//!
+//! All handles are used from any number of threads, and calls on different files do not wait for
+//! one another. A file system in memory starts no thread. An open volume has `holdfast-volume`,
+//! which commits, and `holdfast-write`, which writes dirty pages back. Both end when the volume is
+//! closed. [`FileSystem::shut_down`] uses the threads that call [`Shutdown::help`].
+//!
+//! ```
+//! use holdfast::FileSystem;
+//! use std::thread;
+//!
+//! let fs = FileSystem::memory();
+//! thread::scope(|scope| {
+//!     for n in 0..4 {
+//!         let fs = &fs;
+//!         scope.spawn(move || fs.write(format!("/{n}"), vec![n; 1000]));
+//!     }
+//! });
+//! assert_eq!(fs.read_dir("/")?.count(), 4);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Async programs
+//!
+//! Calls can wait for a device or a lock. An async program makes them in `spawn_blocking` of its
+//! runtime; the handles are `Send`, `Sync`, and cheap to clone.
+//!
+//! ```
+//! use holdfast::FileSystem;
+//! use tokio::task::spawn_blocking;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let fs = FileSystem::memory();
+//! let view = fs.clone();
+//! spawn_blocking(move || view.write("/config", "port = 80\n")).await??;
+//! let text = spawn_blocking(move || fs.read_to_string("/config")).await??;
+//! assert_eq!(text, "port = 80\n");
+//! # Ok(())
+//! # })
+//! # }
+//! ```
 //!
 //! # Ending a file system
 //!
@@ -78,7 +139,7 @@
 //!
 //! Every error is a [`std::io::Error`] with Linux's number, so [`kind`](std::io::Error::kind) and
 //! [`raw_os_error`](std::io::Error::raw_os_error) answer as for the kernel's file systems. An error
-//! about a [`Volume`] itself is a [`VolumeError`], which also has the reason. All operations on
+//! about a [`Volume`] itself is a [`VolumeError`]. All operations on
 //! paths can fail with `ENOENT`, `ENOTDIR`, and with `EACCES` without permission to search. `ELOOP`
 //! means more than 40 symbolic links, `ENAMETOOLONG` a path of over 4095 or a name of over 255
 //! bytes, `EINVAL` a NUL byte.

@@ -24,7 +24,7 @@ use info::VolumeInfo;
 /// volume tries to.
 ///
 /// ```
-/// # fn main() -> std::io::Result<()> {
+/// # fn main() -> Result<(), holdfast::VolumeError> {
 /// # let dir = tempfile::tempdir()?;
 /// # let path = dir.path().join("data.hf");
 /// use holdfast::Volume;
@@ -67,7 +67,7 @@ impl Volume {
     /// the new size.
     ///
     /// ```
-    /// # fn main() -> std::io::Result<()> {
+    /// # fn main() -> Result<(), holdfast::VolumeError> {
     /// # let dir = tempfile::tempdir()?;
     /// # let path = dir.path().join("data.hf");
     /// let volume = holdfast::Volume::builder().size(64 << 20).create(&path)?;
