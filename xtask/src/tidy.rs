@@ -18,6 +18,7 @@ mod manifests;
 mod names;
 mod promises;
 mod rooms;
+mod sentences;
 mod source;
 mod tree;
 mod words;
@@ -93,7 +94,7 @@ pub(crate) fn circles(root: &Path) -> Result<ExitCode> {
 
 /// Every rule that needs nothing but the files.
 fn rules(tree: &Tree) -> Vec<Finding> {
-    let checks: [fn(&Tree) -> Vec<Finding>; 11] = [
+    let checks: [fn(&Tree) -> Vec<Finding>; 12] = [
         length::check,
         links::check,
         manifests::lints_are_inherited,
@@ -101,6 +102,7 @@ fn rules(tree: &Tree) -> Vec<Finding> {
         names::tests,
         promises::check,
         rooms::check,
+        sentences::check,
         words::confined_unsafe,
         words::unfinished_code,
         words::ignored_tests,

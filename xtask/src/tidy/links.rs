@@ -80,7 +80,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
 }
 
 /// The lines outside fenced blocks, counted from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let fence = line.trim_start().starts_with("```");
