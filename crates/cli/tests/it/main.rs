@@ -24,6 +24,7 @@ mod logged;
 mod metrics;
 mod mounts;
 mod options;
+mod pages;
 mod passthrough;
 mod private;
 mod promised;
