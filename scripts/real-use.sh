@@ -148,7 +148,7 @@ build() {
     fi
     # The network is none of the file system's business.
     (cd "$source" && cargo fetch --quiet)
-    [ -z "$quick" ] || arguments+=(--package holdfast-core)
+    [ -z "$quick" ] || arguments+=(--package holdfast-fs-core)
     [ -n "$quick" ] || arguments+=(--workspace --all-targets)
     (
         cd "$source"

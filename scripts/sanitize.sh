@@ -62,7 +62,7 @@ run() {
 run cargo test --target "$target" --no-fail-fast "${packages[@]}" "${tests[@]}"
 # The other tests of the volume go over whole images, which takes hours here: its units, and the
 # stress test, have its unsafe parts.
-run cargo test --target "$target" --no-fail-fast -p holdfast-volume --lib
+run cargo test --target "$target" --no-fail-fast -p holdfast-fs-volume --lib
 if ((seconds > 0)); then
     cargo build --target "$target" -p holdfast-testkit --no-default-features --bin stress
     for store in memory model volume; do

@@ -1,6 +1,6 @@
 //! Unpacks a tree into a file system in memory and lists it, as `ls -lR` would.
 //!
-//! `cargo run -p holdfast --example embed [DIRECTORY]`: the tree is a directory of the host; by
+//! `cargo run -p holdfast-fs --example embed [DIRECTORY]`: the tree is a directory of the host; by
 //! default, this crate's sources.
 
 use std::io::{self, Write};

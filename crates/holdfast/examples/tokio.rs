@@ -1,6 +1,6 @@
 //! Serves a file system in memory to the tasks of a tokio program.
 //!
-//! `cargo run -p holdfast --example tokio`
+//! `cargo run -p holdfast-fs --example tokio`
 
 use std::io;
 

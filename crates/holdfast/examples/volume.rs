@@ -1,6 +1,6 @@
 //! Fills a volume from several threads and reads it back after it was closed.
 //!
-//! `cargo run -p holdfast --example volume [IMAGE]`: without an image, one in the directory of
+//! `cargo run -p holdfast-fs --example volume [IMAGE]`: without an image, one in the directory of
 //! temporary files, which is removed at the end.
 
 use std::path::{Path, PathBuf};

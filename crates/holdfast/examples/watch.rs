@@ -1,6 +1,6 @@
 //! One thread watches a directory in which another works.
 //!
-//! `cargo run -p holdfast --example watch`
+//! `cargo run -p holdfast-fs --example watch`
 
 use std::io::{self, Write};
 use std::thread;

@@ -113,9 +113,18 @@ const TESTKIT: &str = "testkit";
 const PAGE: &str = "ARCHITECTURE.md";
 const AGREE: &str = "make the page and xtask/src/tidy/edges.rs agree";
 
+/// The library, as its package is called.
+const LIBRARY: &str = "holdfast-fs";
+
 /// The name of a package in the table: its own, without the common prefix.
 fn short(package: &str) -> &str {
-    package.strip_prefix("holdfast-").unwrap_or(package)
+    if package == LIBRARY {
+        return "holdfast";
+    }
+    ["holdfast-fs-", "holdfast-"]
+        .iter()
+        .find_map(|prefix| package.strip_prefix(prefix))
+        .unwrap_or(package)
 }
 
 /// What cargo knows of the workspace.
@@ -177,7 +186,8 @@ pub(super) fn check(tree: &Tree, metadata: &Value) -> Result<Vec<Finding>> {
                 .as_str()
                 .context("dependency without a name")?;
             if names.contains(&target) && !permitted(row, target, &dependency["kind"]) {
-                findings.push(forbidden_edge(tree, manifest, row, target));
+                let key = dependency["rename"].as_str().unwrap_or(target);
+                findings.push(forbidden_edge(tree, manifest, row, (key, target)));
             }
         }
     }
@@ -193,10 +203,16 @@ fn permitted(row: &Edges, target: &str, kind: &Value) -> bool {
     row.uses == ANY || row.uses.contains(&target)
 }
 
-fn forbidden_edge(tree: &Tree, manifest: &str, row: &Edges, target: &str) -> Finding {
+/// The manifest has the dependency on `package` under `key`.
+fn forbidden_edge(
+    tree: &Tree,
+    manifest: &str,
+    row: &Edges,
+    (key, package): (&str, &str),
+) -> Finding {
     let line = tree.get(manifest).and_then(|file| {
         let named = |line: &str| {
-            line.strip_prefix(target)
+            line.strip_prefix(key)
                 .is_some_and(|rest| rest.starts_with([' ', '.', '=']))
         };
         file.text.lines().position(named)
@@ -204,7 +220,7 @@ fn forbidden_edge(tree: &Tree, manifest: &str, row: &Edges, target: &str) -> Fin
     Finding::new(
         manifest,
         line.map_or(1, |index| index + 1),
-        format!("`{}` may not use `{}`", row.name, short(target)),
+        format!("`{}` may not use `{}`", row.name, short(package)),
         "let it declare a trait that the upper layer registers, or move the boundary in \
          ARCHITECTURE.md and xtask/src/tidy/edges.rs together",
     )
@@ -272,7 +288,7 @@ mod tests {
         let mut text = "| crate | holds | may use |\n|---|---|---|\n".to_owned();
         for row in &TABLE {
             text += &format!(
-                "| `{}` (`holdfast-{0}`) | x | {} |\n",
+                "| `{}` (`holdfast-fs-{0}`) | x | {} |\n",
                 row.name,
                 row.uses.join(", ")
             );
@@ -287,7 +303,7 @@ mod tests {
             "packages": [
                 { "name": package, "manifest_path": "/w/crates/x/Cargo.toml",
                   "dependencies": [dependency] },
-                { "name": "holdfast-fuse", "manifest_path": "/w/f/Cargo.toml", "dependencies": [] },
+                { "name": "holdfast-fs-fuse", "manifest_path": "/w/f/Cargo.toml", "dependencies": [] },
                 { "name": "holdfast-testkit", "manifest_path": "/w/t/Cargo.toml",
                   "dependencies": [] },
             ],
@@ -302,8 +318,9 @@ mod tests {
     #[test]
     fn an_edge_upwards_is_found_at_its_line() {
         let manifest = "[dependencies]\nholdfast-fuse = { workspace = true }\n";
-        let dependency = json!({ "name": "holdfast-fuse", "kind": null });
-        let findings = found(manifest, &page(), "holdfast-core", dependency);
+        let dependency =
+            json!({ "name": "holdfast-fs-fuse", "rename": "holdfast-fuse", "kind": null });
+        let findings = found(manifest, &page(), "holdfast-fs-core", dependency);
         assert_eq!(findings.len(), 1, "{findings:?}");
         let start = "crates/x/Cargo.toml:2: `core` may not use `fuse`; ";
         assert!(findings[0].starts_with(start), "{}", findings[0]);
@@ -312,10 +329,10 @@ mod tests {
     #[test]
     fn the_testkit_is_for_tests_only() {
         let in_product = json!({ "name": "holdfast-testkit", "kind": null });
-        assert_eq!(found("", &page(), "holdfast-core", in_product).len(), 1);
+        assert_eq!(found("", &page(), "holdfast-fs-core", in_product).len(), 1);
         let in_tests = json!({ "name": "holdfast-testkit", "kind": "dev" });
         assert_eq!(
-            found("", &page(), "holdfast-core", in_tests),
+            found("", &page(), "holdfast-fs-core", in_tests),
             Vec::<String>::new()
         );
     }
@@ -334,13 +351,13 @@ mod tests {
     fn a_page_that_shows_another_table_is_found() {
         let dependency = json!({ "name": "libc", "kind": null });
         let other = page().replace("| x | types, sync |", "| x | types, sync, fuse |");
-        let findings = found("", &other, "holdfast-core", dependency.clone());
+        let findings = found("", &other, "holdfast-fs-core", dependency.clone());
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert!(
             findings[0].starts_with("ARCHITECTURE.md:7: `cache` uses"),
             "{findings:?}"
         );
-        let findings = found("", "# Shape\n", "holdfast-core", dependency);
+        let findings = found("", "# Shape\n", "holdfast-fs-core", dependency);
         assert_eq!(findings.len(), TABLE.len(), "{findings:?}");
     }
 

@@ -1,6 +1,6 @@
 //! Images of earlier versions of Holdfast, which every later one must open.
 //!
-//! `HOLDFAST_MAKE_GOLDEN=1 cargo test -p holdfast-volume --test it golden` writes missing images of
+//! `HOLDFAST_MAKE_GOLDEN=1 cargo test -p holdfast-fs-volume --test it golden` writes missing images of
 //! the present format. An existing image is never overwritten: users have such volumes. The names
 //! carry the version of the format.
 
