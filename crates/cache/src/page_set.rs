@@ -75,7 +75,7 @@ impl PageSet {
         {
             start = before;
         }
-        for (_, old_end) in self.ranges.extract_if(start..=end, |_, _| true) {
+        while let Some(old_end) = self.pop_first(start..end.saturating_add(1)) {
             end = end.max(old_end);
         }
         self.ranges.insert(start, end);
@@ -98,7 +98,7 @@ impl PageSet {
             }
         }
         let mut rest = None;
-        for (_, old_end) in self.ranges.extract_if(start..end, |_, _| true) {
+        while let Some(old_end) = self.pop_first(start..end) {
             if old_end > end {
                 rest = Some(old_end);
             }
@@ -106,6 +106,12 @@ impl PageSet {
         if let Some(old_end) = rest {
             self.ranges.insert(end, old_end);
         }
+    }
+
+    /// Takes out the first range that starts in `within`, and returns its end.
+    fn pop_first(&mut self, within: Range<u64>) -> Option<u64> {
+        let (&start, _) = self.ranges.range(within).next()?;
+        self.ranges.remove(&start)
     }
 
     /// Moves every page from `from` on by `delta`. None may arrive below zero or at a page of the

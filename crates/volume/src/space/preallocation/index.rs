@@ -110,9 +110,10 @@ impl Index {
 
     /// Removes the pieces that end behind a block.
     pub(super) fn remove_from(&mut self, logical: u64) -> Vec<Piece> {
-        let beyond = |_: &u64, piece: &mut Piece| piece.end() > logical;
-        let removed = self.0.extract_if(.., beyond);
-        removed.map(|(_, piece)| piece).collect()
+        let beyond = self.0.values().filter(|piece| piece.end() > logical);
+        let starts: Vec<u64> = beyond.map(|piece| piece.logical).collect();
+        let removed = starts.into_iter().filter_map(|start| self.remove(start));
+        removed.collect()
     }
 }
 

@@ -62,7 +62,9 @@ impl Dirty {
     }
 
     pub(in crate::store) fn remove(&mut self, range: Range<u64>) {
-        self.pages.extract_if(range, |_, _| true).for_each(drop);
+        while let Some((&block, _)) = self.pages.range(range.clone()).next() {
+            self.pages.remove(&block);
+        }
     }
 
     /// Moves the pages from `from` on to `to` on, and drops those between.
