@@ -30,6 +30,14 @@ docs:
 deny:
     cargo deny check
 
+# Uploads the crates to crates.io, each after those that it uses: `just publish --dry-run` builds them only.
+publish *ARGUMENTS:
+    cargo publish --workspace {{ARGUMENTS}}
+
+# Does it build with the oldest Rust that Cargo.toml promises?
+msrv:
+    scripts/msrv.sh
+
 # The concurrent crates' tests, then the stress test, under both sanitizers.
 safety: safety-thread safety-address
 

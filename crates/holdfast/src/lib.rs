@@ -189,3 +189,8 @@ pub use holdfast_core::{
     MemoryLimits, MemoryStore, Node, OpenFile, Options, QuotaGrace, QuotaKind, QuotaLimit,
     QuotaLimits, QuotaRecord, QuotaUsage, Shutdown, Stats, Store, Visit,
 };
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
