@@ -16,6 +16,7 @@ mod log;
 mod message;
 mod mkfs;
 mod mount;
+mod probe;
 mod resize;
 mod source;
 mod sys;
@@ -79,6 +80,9 @@ enum Command {
     /// Make the mount of a failed volume read-only, for its daemon
     #[command(hide = true)]
     MarkFailedMount(mount::companion::Arguments),
+    /// Print the properties of a block device, for udev
+    #[command(hide = true)]
+    Probe(probe::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -133,5 +137,6 @@ fn run(command: Command) -> Result<()> {
         Command::WatchMount(arguments) => mount::watcher::run(&arguments),
         Command::AskMount(arguments) => umount::state::run(&arguments),
         Command::MarkFailedMount(arguments) => mount::failing::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
     }
 }

@@ -185,3 +185,32 @@ fn a_volume_taken_away_from_its_users_is_closed_cleanly_with_all_they_did() {
     assert_eq!(fs::read(place.path("mnt/file")).unwrap(), b"never synced");
     place.umount();
 }
+
+#[test]
+fn a_probe_names_the_label_and_the_uuid_even_of_a_volume_in_use() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let image = place.path("data.hf");
+    let image = image.to_str().expect("a plain path");
+    holdfast(["mkfs", image, "--size", "64m", "--label", "some mail"]).ok();
+    let uuid = holdfast(["info", "--json", image]).ok();
+    let uuid: serde_json::Value = serde_json::from_str(&uuid).expect("JSON");
+    let uuid = uuid["uuid"].as_str().expect("a UUID");
+    mount(&place, &[]);
+    let said = holdfast(["probe", image]).ok();
+    for line in [
+        "ID_FS_TYPE=holdfast",
+        &format!("ID_FS_UUID={uuid}"),
+        "ID_FS_LABEL=some_mail",
+        "ID_FS_LABEL_ENC=some\\x20mail",
+        "ID_FS_SIZE=67108864",
+    ] {
+        assert!(said.lines().any(|found| found == line), "{line}: {said}");
+    }
+    place.umount();
+    let other = place.path("other");
+    fs::write(&other, "no volume").unwrap();
+    let other = other.to_str().expect("a plain path");
+    assert_eq!(holdfast(["probe", other]).ok(), "");
+}
