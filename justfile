@@ -34,6 +34,10 @@ deny:
 publish *ARGUMENTS:
     cargo publish --workspace {{ARGUMENTS}}
 
+# Packages of this commit, tried on Debian and Alpine (needs root and many minutes).
+packages *DIR:
+    scripts/packages.sh {{DIR}}
+
 # Does it build with the oldest Rust that Cargo.toml promises?
 msrv:
     scripts/msrv.sh

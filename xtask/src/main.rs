@@ -2,7 +2,7 @@
 //!
 //! `tidy` checks the rules that no compiler lint covers; `budget`, `circles` and `rooms` show what
 //! it counts. `conflicts` runs the conflict audit and keeps its table in the documentation.
-//! `instructions` counts instructions per operation.
+//! `instructions` counts instructions per operation. `dist` makes packages.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 mod conflicts;
+mod dist;
 mod instructions;
 mod tidy;
 
@@ -28,7 +29,9 @@ commands:
           table into docs/performance.md; --help shows the other options
   instructions [--check | --write PERCENT]
           user-space instructions per operation, counted by valgrind, beside the limits of
-          xtask/instructions.table; --write makes new limits, so much above what is counted";
+          xtask/instructions.table; --write makes new limits, so much above what is counted
+  dist --out DIR [OPTIONS]
+          make packages: .deb, .rpm, static tarballs, symbols; --help shows the other options";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +43,7 @@ fn main() -> Result<ExitCode> {
         ["circles"] => tidy::circles(&workspace_root()?),
         ["rooms"] => tidy::rooms(&workspace_root()?),
         ["instructions", rest @ ..] => instructions::run(&workspace_root()?, rest),
+        ["dist", rest @ ..] => dist::run_dist(&workspace_root()?, rest),
         ["conflicts", rest @ ..] => conflicts::run(&workspace_root()?, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
