@@ -24,6 +24,36 @@ pub(crate) enum Source {
     Directory(PathBuf),
 }
 
+/// The type of a source, as of mount(8)'s `-t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// A new file system in memory
+    Mem,
+    /// A volume in an image file or on a block device
+    Volume,
+    /// A directory of the host
+    Dir,
+    // In the release before, `-t` was short for `--transport`.
+    #[value(hide = true)]
+    Auto,
+    #[value(hide = true)]
+    Dev,
+    #[value(hide = true)]
+    Uring,
+}
+
+impl Kind {
+    /// The transport that this word is the name of.
+    pub(crate) fn transport(self) -> Option<&'static str> {
+        match self {
+            Self::Auto => Some("auto"),
+            Self::Dev => Some("dev"),
+            Self::Uring => Some("uring"),
+            Self::Mem | Self::Volume | Self::Dir => None,
+        }
+    }
+}
+
 impl Source {
     /// The same with an absolute path, links resolved if the path exists.
     ///
@@ -75,6 +105,40 @@ impl Source {
                 Ok(Self::Directory(path.into()))
             }
             _ => Ok(Self::Volume(path.into())),
+        }
+    }
+
+    /// Parses an argument of this type, or of any.
+    ///
+    /// # Errors
+    /// If the argument means a source of another type.
+    pub(crate) fn of_type(given: &OsStr, kind: Option<Kind>) -> Result<Self> {
+        let other = |message, hint| {
+            let failure = Failure::new(message).about(given.display());
+            Err(failure.hint(hint))
+        };
+        match (kind, Self::of(given)) {
+            (Some(Kind::Mem), _) if given == "mem" || given == "none" => Ok(Self::Memory),
+            (Some(Kind::Mem), Ok(Self::Volume(_) | Self::Directory(_))) => other(
+                "is no file system in memory, which -t mem asks for",
+                "-t mem takes mem: as SOURCE; without -t, SOURCE tells its type",
+            ),
+            (Some(Kind::Volume), Ok(Self::Directory(_))) => other(
+                "is a directory, and no volume, which -t volume asks for",
+                "-t dir mounts a directory; a volume is an image file or a block device",
+            ),
+            (Some(Kind::Dir), Ok(Self::Volume(path))) => match path.exists() {
+                false => Ok(Self::Directory(path)),
+                true => other(
+                    "is no directory, which -t dir asks for",
+                    "-t volume mounts an image file or a block device",
+                ),
+            },
+            (Some(Kind::Volume | Kind::Dir), Ok(Self::Memory)) => other(
+                "is a new file system in memory",
+                "-t mem mounts it; for a file of this name: ./mem:",
+            ),
+            (_, source) => source,
         }
     }
 
@@ -137,6 +201,30 @@ mod tests {
         let bytes = OsStr::from_bytes(b"volume:/\xff:\xfe");
         let source = Source::of(bytes).unwrap();
         assert_eq!(source.argument().as_bytes(), b"/\xff:\xfe");
+    }
+
+    #[test]
+    fn a_type_agrees_with_its_source() {
+        let of = |kind, given: &str| Source::of_type(given.as_ref(), Some(kind));
+        for given in ["mem:", "mem", "none"] {
+            assert_eq!(of(Kind::Mem, given), Ok(Source::Memory), "{given}");
+        }
+        assert_eq!(of(Kind::Volume, "a.hf"), Ok(Source::Volume("a.hf".into())));
+        assert_eq!(of(Kind::Dir, "/tmp"), Ok(Source::Directory("/tmp".into())));
+        let missing = Source::Directory("/no/such".into());
+        assert_eq!(of(Kind::Dir, "/no/such"), Ok(missing));
+        assert_eq!(of(Kind::Dev, "mem:"), Ok(Source::Memory));
+        for (kind, given, hint) in [
+            (Kind::Mem, "a.hf", "mem:"),
+            (Kind::Volume, "/tmp", "-t dir"),
+            (Kind::Volume, "mem:", "-t mem"),
+            (Kind::Dir, "mem:", "-t mem"),
+            (Kind::Dir, "/proc/self/exe", "-t volume"),
+        ] {
+            let failure = of(kind, given).unwrap_err().to_string();
+            assert!(failure.starts_with(&format!("{given}: ")), "{failure}");
+            assert!(failure.contains(hint), "{failure}");
+        }
     }
 
     #[test]

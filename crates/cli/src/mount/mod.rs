@@ -28,7 +28,7 @@ pub(crate) mod watcher;
 
 use crate::{
     message::{Failure, Result},
-    source::Source,
+    source::{Kind, Source},
 };
 use launch::Daemon;
 pub(crate) use launch::program;
@@ -166,6 +166,10 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
+    /// The type of SOURCE. Without this, SOURCE tells it
+    #[arg(short = 't', long = "type", value_name = "TYPE", value_enum)]
+    kind: Option<Kind>,
+
     /// Mount options, separated by commas; may be repeated (--help lists them)
     #[arg(short, long, value_name = "OPTIONS", allow_hyphen_values = true)]
     options: Vec<String>,
@@ -185,7 +189,7 @@ pub(crate) struct Arguments {
 
     /// How requests come from the kernel: io_uring if the kernel offers it (auto), io_uring or no
     /// mount (uring), or reads and writes of /dev/fuse (dev)
-    #[arg(short, long, value_name = "NAME", value_parser = ["auto", "uring", "dev"])]
+    #[arg(long, value_name = "NAME", value_parser = ["auto", "uring", "dev"])]
     transport: Option<String>,
 
     /// Mount read-only: -o ro
@@ -239,6 +243,8 @@ impl Arguments {
         }
         let (size, transport) = (self.size.iter(), self.transport.iter());
         lists.extend(size.map(|size| format!("create_size={size}")));
+        let moved = self.kind.and_then(Kind::transport);
+        lists.extend(moved.map(|name| format!("transport={name}")));
         lists.extend(transport.map(|name| format!("transport={name}")));
         Plan::parse(lists.iter().map(String::as_str), false)
     }
@@ -248,11 +254,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.daemon {
         return daemon(arguments);
     }
+    if let Some(name) = arguments.kind.and_then(Kind::transport) {
+        anstream::eprintln!(
+            "holdfast: -t is the type of SOURCE now: write --transport {name}; the next release \
+             refuses -t {name}"
+        );
+    }
     let plan = arguments.plan()?;
     if plan.mount.remount {
         return remount::run(&arguments.dir, &plan);
     }
-    let source = Source::of(&arguments.source)?.absolute()?;
+    let source = Source::of_type(&arguments.source, arguments.kind)?.absolute()?;
     if !arguments.foreground {
         return background(&source, &plan, &arguments.dir, arguments.log.as_deref());
     }

@@ -67,6 +67,26 @@ on_each_store! {
 }
 
 #[test]
+fn a_mount_by_its_type_is_that_of_its_source() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    place.mount(&["-t", "volume"]);
+    assert_eq!(place.info()["source"], place.source());
+    place.umount();
+    let mnt = place.mnt();
+    holdfast(["mount", "-t", "mem", "none", &mnt]).ok();
+    assert_eq!(place.info()["source"], "mem:");
+    place.umount();
+    // As in the release before.
+    let moved = holdfast(["mount", "-t", "dev", "mem:", &mnt]);
+    assert_eq!(moved.code, Some(0), "{}", moved.error);
+    assert!(moved.error.contains("--transport dev"), "{}", moved.error);
+    assert_eq!(place.info()["transport"], "dev_fuse");
+    place.umount();
+}
+
+#[test]
 fn info_is_readable_by_people_and_from_anywhere_below() {
     let Some(place) = Place::with_mounts() else {
         return;
