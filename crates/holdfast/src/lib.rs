@@ -163,7 +163,7 @@ mod view;
 mod volume;
 mod watch;
 
-pub use archive::{Named, Owners, PackOptions, UnpackOptions};
+pub use archive::{Named, Owners, PackOptions, UnpackOptions, pack_host};
 pub use builder::Builder;
 pub use change::{ChangeEvent, ChangeOptions, Changed, ModeChange};
 pub use copy::{Copied, CopyError, CopyEvent, CopyOptions, Losses, Side};

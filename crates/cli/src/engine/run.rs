@@ -129,6 +129,7 @@ fn on_archive(
             let options = PackOptions {
                 names: names(*numeric),
                 stop: Some(Arc::clone(stop)),
+                ..PackOptions::default()
             };
             let packed = compress(stream, *compression, |out| {
                 fs.pack(PathBuf::from(from), out, &options, watch)

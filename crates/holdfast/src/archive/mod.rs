@@ -25,12 +25,13 @@ mod unpack;
 
 pub use owners::{Named, Owners};
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::copy::{Copied, CopyError, CopyEvent};
+use crate::copy::{Copied, CopyError, CopyEvent, Host};
 use crate::{Caps, FileSystem};
 
 /// How an archive is unpacked.
@@ -72,6 +73,12 @@ impl UnpackOptions {
 pub struct PackOptions {
     /// Names of users and groups of this host, which are added to the archive.
     pub names: Option<Arc<dyn Owners>>,
+    /// The name in the archive of a single file that is packed; `None`: its own.
+    pub name: Option<OsString>,
+    /// Add times of access to the archive, as `tar --format=posix` does?
+    pub access_times: bool,
+    /// Device and number of a directory of the host that is refused: the target of the copy.
+    pub skip: Option<(u64, u64)>,
     /// Once true, the work ends with `ECANCELED`.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -126,8 +133,21 @@ impl FileSystem {
         options: &PackOptions,
         watch: &mut dyn FnMut(CopyEvent<'_>),
     ) -> Result<Copied, CopyError> {
-        pack::pack(self, from.as_ref(), archive, options, watch)
+        pack::pack(&self.side(), from.as_ref(), archive, options, watch)
     }
+}
+
+/// Packs a path of the host, as [`FileSystem::pack`] packs one of a file system.
+///
+/// # Errors
+/// As [`FileSystem::pack`].
+pub fn pack_host(
+    from: impl AsRef<Path>,
+    archive: &mut dyn Write,
+    options: &PackOptions,
+    watch: &mut dyn FnMut(CopyEvent<'_>),
+) -> Result<Copied, CopyError> {
+    pack::pack(&Host, from.as_ref(), archive, options, watch)
 }
 
 /// An error of the archive's content.

@@ -14,12 +14,11 @@ use super::acl_text;
 use super::header::time_text;
 use super::owners::Named;
 use super::{PackOptions, sparse};
-use crate::copy::tree::{About, Tree as _};
-use crate::copy::walk::split;
-use crate::copy::{Copied, CopyError, CopyEvent, Inside, Names, Side};
+use crate::copy::tree::{About, Tree};
+use crate::copy::walk::{INTO_ITSELF, split};
+use crate::copy::{Copied, CopyError, CopyEvent, Side};
 use crate::stop::check_stop;
 use crate::types::FileType;
-use crate::{Dir, FileSystem};
 
 const CHUNK: usize = 1 << 20;
 const BLOCK: usize = 512;
@@ -31,15 +30,15 @@ const SIZE_MAX: u64 = 0o77_777_777_777;
 const SELF: &str = ".";
 
 /// Packs a tree: see [`FileSystem::pack`].
-pub(super) fn pack(
-    fs: &FileSystem,
+pub(super) fn pack<T: Tree>(
+    tree: &T,
     from: &Path,
     archive: &mut dyn Write,
     options: &PackOptions,
     watch: &mut dyn FnMut(CopyEvent<'_>),
 ) -> Result<Copied, CopyError> {
     let pack = Pack {
-        inside: fs.side(),
+        tree,
         top: from,
         out: archive,
         options,
@@ -52,8 +51,8 @@ pub(super) fn pack(
     pack.all()
 }
 
-struct Pack<'p> {
-    inside: Inside,
+struct Pack<'p, T> {
+    tree: &'p T,
     top: &'p Path,
     out: &'p mut dyn Write,
     options: &'p PackOptions,
@@ -65,6 +64,9 @@ struct Pack<'p> {
     met: HashMap<(u64, u64), (PathBuf, u64)>,
     buffer: Vec<u8>,
 }
+
+/// An open directory, and the names of it that are to be packed.
+type Opened<T> = (<T as Tree>::Dir, <T as Tree>::Names);
 
 /// Keys and values of PAX records.
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
@@ -93,34 +95,34 @@ impl From<io::Error> for Trouble {
     }
 }
 
-impl Pack<'_> {
+impl<T: Tree> Pack<'_, T> {
     fn all(mut self) -> Result<Copied, CopyError> {
         let top = self.top;
         let from = |error| CopyError::new(Side::From, top, error);
-        if let Some((above, name)) = split(self.top) {
-            let dir = self.inside.open_dir(above).map_err(from)?;
-            if !self.inside.about(&dir, &name).map_err(from)?.kind.is_dir() {
-                self.below.push(&name);
+        let is_followed = top.as_os_str().as_bytes().ends_with(b"/");
+        if let Some((above, name)) = split(top).filter(|_| !is_followed) {
+            let dir = self.tree.open_dir(above).map_err(from)?;
+            if !self.tree.about(&dir, &name).map_err(from)?.kind.is_dir() {
+                self.below.push(self.options.name.as_ref().unwrap_or(&name));
                 let packed = self.one(&dir, &name).map(drop);
                 self.after(packed)?;
                 return self.end();
             }
         }
-        let dir = self.inside.open_dir(self.top).map_err(from)?;
+        let dir = self.tree.open_dir(self.top).map_err(from)?;
         let packed = self.one(&dir, OsStr::new(SELF));
-        let mut levels: Vec<(Dir, Names)> = self.after(packed)?.flatten().into_iter().collect();
-        while let Some((dir, names)) = levels.last_mut() {
+        let mut levels: Vec<Opened<T>> = self.after(packed)?.flatten().into_iter().collect();
+        while let Some((dir, mut names)) = levels.pop() {
             check_stop(&self.options.stop).map_err(of_archive)?;
             // A directory that cannot be listed further ends as one that is done.
             let next = names.next().transpose().map_err(Trouble::Name);
             let Some(name) = self.after(next)?.flatten() else {
-                levels.pop();
                 self.below.pop();
                 continue;
             };
-            let dir = dir.clone();
             self.below.push(&name);
             let packed = self.one(&dir, &name);
+            levels.push((dir, names));
             match self.after(packed)?.flatten() {
                 Some(deeper) => levels.push(deeper),
                 None => drop(self.below.pop()),
@@ -155,8 +157,11 @@ impl Pack<'_> {
     }
 
     /// Packs one name; returns a directory to descend into.
-    fn one(&mut self, dir: &Dir, name: &OsStr) -> Result<Option<(Dir, Names)>, Trouble> {
-        let about = self.inside.about(dir, name)?;
+    fn one(&mut self, dir: &T::Dir, name: &OsStr) -> Result<Option<Opened<T>>, Trouble> {
+        let about = self.tree.about(dir, name)?;
+        if self.options.skip == Some(about.id) {
+            return Err(io::Error::other(INTO_ITSELF).into());
+        }
         let path = self.below.as_os_str().as_bytes().to_vec();
         if let Some((first, left)) = self.met.get_mut(&about.id) {
             let first = first.clone();
@@ -177,8 +182,8 @@ impl Pack<'_> {
         let mut deeper = None;
         match about.kind {
             FileType::Directory => {
-                let inner = self.inside.enter(dir, name)?;
-                let names = self.inside.names(&inner)?;
+                let inner = self.tree.enter(dir, name)?;
+                let names = self.tree.names(&inner)?;
                 let path = [if path.is_empty() { b"." } else { &path[..] }, b"/"].concat();
                 self.header(EntryType::Directory, &about, &path, b"", 0, records)?;
                 self.copied.directories += 1;
@@ -189,7 +194,7 @@ impl Pack<'_> {
                 self.copied.files += 1;
             }
             FileType::Symlink => {
-                let target = self.inside.target(dir, name)?;
+                let target = self.tree.target(dir, name)?;
                 self.header(
                     EntryType::Symlink,
                     &about,
@@ -217,9 +222,9 @@ impl Pack<'_> {
         Ok(deeper)
     }
 
-    fn xattrs(&self, dir: &Dir, name: &OsStr) -> io::Result<Pairs> {
+    fn xattrs(&self, dir: &T::Dir, name: &OsStr) -> io::Result<Pairs> {
         let mut records = Vec::new();
-        for (name, value) in self.inside.xattrs(dir, name)? {
+        for (name, value) in self.tree.xattrs(dir, name)? {
             let acl = acl_text::KEYS
                 .iter()
                 .find(|(_, attribute)| name == *attribute);
@@ -237,25 +242,24 @@ impl Pack<'_> {
 
     fn regular(
         &mut self,
-        dir: &Dir,
+        dir: &T::Dir,
         name: &OsStr,
         about: &About,
         path: &[u8],
         mut records: Pairs,
     ) -> Result<(), Trouble> {
-        let file = self.inside.open(dir, name)?;
+        let file = self.tree.open(dir, name)?;
         let whole = 0..about.size;
         let mut runs: Vec<Range<u64>> = Vec::new();
         let mut at = 0;
-        while let Some(run) = self
-            .inside
-            .next_data(&file, at)?
-            .filter(|run| run.start < about.size)
+        while about.sparse
+            && let Some(run) = self.tree.next_data(&file, at)?
+            && run.start < about.size
         {
             at = run.end.min(about.size);
             runs.push(run.start..at);
         }
-        if about.size == 0 || runs.first() == Some(&whole) {
+        if about.size == 0 || !about.sparse || runs.first() == Some(&whole) {
             self.header(EntryType::Regular, about, path, b"", about.size, records)?;
             return self.content(&file, &[whole], about.size);
         }
@@ -285,19 +289,14 @@ impl Pack<'_> {
     /// Writes runs of a file, and pads the last block. The header with the size is written already,
     /// so unreadable or truncated parts are replaced by zeros. The error is returned after all data
     /// is written.
-    fn content(
-        &mut self,
-        file: &crate::File,
-        runs: &[Range<u64>],
-        size: u64,
-    ) -> Result<(), Trouble> {
+    fn content(&mut self, file: &T::File, runs: &[Range<u64>], size: u64) -> Result<(), Trouble> {
         let mut missing = None;
         for run in runs {
             let mut at = run.start;
             while at < run.end {
                 check_stop(&self.options.stop).map_err(Trouble::Archive)?;
                 let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
-                let read = self.inside.read_at(file, &mut self.buffer[..most], at);
+                let read = self.tree.read_at(file, &mut self.buffer[..most], at);
                 let read = match read {
                     Ok(read @ 1..) => read,
                     ended => {
@@ -412,6 +411,10 @@ impl Draft<'_> {
         if about.mtime.subsec_nanos() != 0 || about.mtime.secs() != seconds.cast_signed() {
             self.records
                 .push(("mtime".into(), time_text(about.mtime).into_bytes()));
+        }
+        if options.access_times {
+            let text = time_text(about.atime).into_bytes();
+            self.records.push(("atime".into(), text));
         }
         if matches!(self.kind, EntryType::Char | EntryType::Block) {
             header.set_device_major(rustix::fs::major(about.rdev))?;

@@ -22,7 +22,7 @@ use crate::types::{FileType, Time};
 const XATTR_MAX: usize = 1 << 16;
 
 /// The host's file systems.
-pub(super) struct Host;
+pub(crate) struct Host;
 
 /// A path to a name in an open directory, for calls that take no directory.
 fn by_descriptor(dir: &OwnedFd, name: &OsStr) -> PathBuf {
@@ -65,7 +65,7 @@ fn about(stat: &Stat) -> io::Result<About> {
 }
 
 /// The names in an open directory.
-pub(super) struct Names(rustix::fs::Dir);
+pub(crate) struct Names(rustix::fs::Dir);
 
 impl Iterator for Names {
     type Item = io::Result<OsString>;

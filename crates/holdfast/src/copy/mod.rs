@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
 use crate::types::Errno;
-use host::Host;
+pub(crate) use host::Host;
 pub(crate) use inside::{Inside, Names};
 use tree::Tree;
 use walk::{Walk, split};

@@ -17,6 +17,9 @@ const CHUNK: usize = 1 << 20;
 /// The name of a directory in itself.
 const SELF: &str = ".";
 
+/// The error of a directory that is its own target.
+pub(crate) const INTO_ITSELF: &str = "is where it is copied to: not copied into itself";
+
 /// A result with a [`CopyError`].
 type Result<T> = std::result::Result<T, CopyError>;
 
@@ -176,8 +179,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
             return Ok(None);
         }
         if self.goal == Some(about.id) {
-            let error = io::Error::other("is where it is copied to: not copied into itself");
-            return Err(self.error(Side::From, error));
+            return Err(self.error(Side::From, io::Error::other(INTO_ITSELF)));
         }
         let from = self.reading(self.from.enter(from, name))?;
         let names = self.reading(self.from.names(&from))?;
