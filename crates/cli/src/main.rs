@@ -17,6 +17,7 @@ mod message;
 mod mkfs;
 mod mount;
 mod probe;
+mod output;
 mod resize;
 mod source;
 mod sys;
@@ -67,6 +68,7 @@ enum Command {
     Bulkstat(bulkstat::Arguments),
     Resize(resize::ResizeArguments),
     Trim(resize::TrimArguments),
+    #[command(visible_alias = "warmup")]
     Warm(warm::Arguments),
     Fsck(fsck::Arguments),
     Completions(generate::CompletionsArguments),

@@ -1,17 +1,15 @@
 //! `holdfast mkfs`: makes volumes, empty or filled from a directory of the host.
 
-use crate::copy::{
-    meter::{Meter, summary},
-    place::Place,
-    skip,
-};
+use crate::copy::{meter::Meter, place::Place, skip};
 use crate::engine::names::parse_owner;
 use crate::info::units::{bytes, number};
 use crate::message::{Failure, Result, unless_failed};
 use crate::mount::size::amount;
+use crate::output::{Counts, Output};
 use crate::volume::{DEVICES_HINT, close_after};
-use holdfast::{Copied, CopyOptions, Options, Volume, VolumeError};
-use std::io::{self, Write as _};
+use holdfast::{Copied, CopyOptions, Options, Volume, VolumeError, VolumeInfo};
+use serde::Serialize;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Make a volume in an image file or on a block device
@@ -40,7 +38,7 @@ pub(crate) struct Arguments {
 
     /// Bytes of the journal (64m), which limits the changes between two checkpoints. Without this,
     /// a 64th of the volume, 128m at most
-    #[arg(short, long, value_name = "AMOUNT", value_parser = amount)]
+    #[arg(short = 'J', short_alias = 'j', long, value_name = "AMOUNT", value_parser = amount)]
     journal: Option<u64>,
 
     /// Owner of the root directory, by names or numbers: USER, USER:GROUP or :GROUP. Without this,
@@ -59,9 +57,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
 
-    /// Print failures only
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -114,23 +111,66 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let _ = std::fs::remove_file(path);
         }
     })?;
-    let mut out = anstream::stdout();
-    if !arguments.quiet {
-        writeln!(
-            out,
-            "{}: a volume of {}, {} groups, a journal of {}, {}",
-            path.display(),
-            bytes(info.size),
-            number(info.groups),
-            bytes(info.journal_size),
-            info.uuid
-        )?;
+    report(arguments, &info, is_new, copied.as_ref())
+}
+
+/// Reports the volume that was made, and what was copied into it.
+fn report(
+    arguments: &Arguments,
+    info: &VolumeInfo,
+    is_new: bool,
+    copied: Option<&Copied>,
+) -> Result<()> {
+    let path = &arguments.volume;
+    let made = Made {
+        volume: path,
+        uuid: &info.uuid,
+        label: &info.label,
+        size_bytes: info.size,
+        groups: info.groups,
+        journal_bytes: info.journal_size,
+        image_made: is_new,
+        copied: copied.map(Counts::of),
+    };
+    let mut text = format!(
+        "{}: a volume of {}, {} groups, a journal of {}, {}\n",
+        path.display(),
+        bytes(info.size),
+        number(info.groups),
+        bytes(info.journal_size),
+        info.uuid
+    );
+    if is_new && arguments.size.is_none() {
+        text.push_str(&format!(
+            "{}: a new, sparse image file, as large as the free space of its file system, 1t at \
+             most; --size takes another size\n",
+            path.display()
+        ));
     }
-    if let Some(copied) = &copied {
-        out.write_all(summary(path, copied, arguments.quiet).as_bytes())?;
-    }
-    let failed = copied.map_or(0, |copied| copied.failed);
-    unless_failed(failed, "copied").map_err(|failure| failure.at(path))
+    arguments.output.print(&made, text)?;
+    let Some(copied) = copied else {
+        return Ok(());
+    };
+    let done = match arguments.output.json {
+        true => unless_failed(copied.failed, "copied"),
+        false => arguments.output.copied(path, copied, "copied"),
+    };
+    done.map_err(|failure| failure.at(path))
+}
+
+/// The volume that was made, for programs.
+#[derive(Serialize)]
+struct Made<'m> {
+    volume: &'m Path,
+    uuid: &'m str,
+    label: &'m str,
+    size_bytes: u64,
+    groups: u64,
+    journal_bytes: u64,
+    /// Was the image file made?
+    image_made: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copied: Option<Counts>,
 }
 
 /// Copies the content of a directory of the host into the root.

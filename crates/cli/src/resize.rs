@@ -4,10 +4,11 @@ use crate::control::{self, Answer, Request};
 use crate::info::units::bytes;
 use crate::message::{Failure, Result};
 use crate::mount::size::amount;
+use crate::output::Output;
 use crate::target::Target;
 use crate::volume::{close_after, open};
-use std::io::Write as _;
-use std::path::PathBuf;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// Grow a volume, mounted or not
 ///
@@ -22,6 +23,9 @@ pub(crate) struct ResizeArguments {
     /// The new size in bytes (512m, 8g, 1t)
     #[arg(value_name = "SIZE", value_parser = amount)]
     size: u64,
+
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Discard the free space of a volume, mounted or not
@@ -45,6 +49,23 @@ pub(crate) struct TrimArguments {
     /// Skip runs of free space shorter than this
     #[arg(short, long, value_name = "AMOUNT", value_parser = amount, default_value = "0")]
     minimum: u64,
+
+    #[command(flatten)]
+    output: Output,
+}
+
+/// The result of a resize, for programs.
+#[derive(Serialize)]
+struct Resized<'r> {
+    target: &'r Path,
+    size_bytes: u64,
+}
+
+/// The result of a trim, for programs.
+#[derive(Serialize)]
+struct Trimmed<'r> {
+    target: &'r Path,
+    trimmed_bytes: u64,
 }
 
 pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
@@ -75,8 +96,12 @@ pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
             close_after(volume, &image, grown)?
         }
     };
-    writeln!(anstream::stdout(), "{}: {}", path.display(), bytes(size))?;
-    Ok(())
+    let report = Resized {
+        target: path,
+        size_bytes: size,
+    };
+    let text = format!("{}: {}\n", path.display(), bytes(size));
+    arguments.output.print(&report, text)
 }
 
 pub(crate) fn trim(arguments: &TrimArguments) -> Result<()> {
@@ -95,11 +120,10 @@ pub(crate) fn trim(arguments: &TrimArguments) -> Result<()> {
             close_after(volume, &image, trimmed)?
         }
     };
-    let bytes_trimmed = bytes(trimmed);
-    writeln!(
-        anstream::stdout(),
-        "{}: {bytes_trimmed} given back",
-        path.display()
-    )?;
-    Ok(())
+    let report = Trimmed {
+        target: path,
+        trimmed_bytes: trimmed,
+    };
+    let text = format!("{}: {} given back\n", path.display(), bytes(trimmed));
+    arguments.output.print(&report, text)
 }

@@ -4,14 +4,15 @@ pub(crate) mod meter;
 pub(crate) mod place;
 
 use crate::engine::{Inside, Job, RawPath, perform};
-use crate::message::{Failure, Result, unless_failed};
+use crate::message::{Failure, Result};
+use crate::output::Output;
 use crate::volume::{close_after, open, open_read_only};
 use holdfast::{Copied, CopyEvent, CopyOptions, FileSystem, Volume};
-use meter::{Meter, summary};
+use meter::Meter;
 use place::Place;
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Copy files and trees in and out of volumes that are not mounted, and within one that is
@@ -53,9 +54,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, visible_short_alias = 'a')]
     recursive: bool,
 
-    /// Print failures only
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -72,9 +72,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         (Some(volume), Some(image)) => close_after(volume, image, copied)?,
         _ => copied?,
     };
-    let summary = summary(Path::new(&arguments.to), &copied, arguments.quiet);
-    anstream::stdout().write_all(summary.as_bytes())?;
-    unless_failed(copied.failed, "copied")
+    let to = Path::new(&arguments.to);
+    arguments.output.copied(to, &copied, "copied")
 }
 
 fn copy_all(

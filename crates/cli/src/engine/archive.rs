@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ use holdfast::Copied;
 
 use super::compression::Compression;
 use super::{Inside, Job, RawPath, perform};
-use crate::copy::meter::summary;
 use crate::copy::place::Place;
 use crate::message::{Failure, Result, unless_failed};
+use crate::output::{self, Output, print_json};
 
 /// Unpack a tar archive into a volume, mounted or not
 ///
@@ -49,9 +49,8 @@ pub(crate) struct UnpackArguments {
     #[arg(short = 'p', long)]
     same_permissions: bool,
 
-    /// Print failures only
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Pack a directory of a volume, mounted or not, into a tar archive
@@ -77,6 +76,10 @@ pub(crate) struct PackArguments {
     /// Leave names of users and groups out
     #[arg(long)]
     numeric_owner: bool,
+
+    /// Print one line of JSON
+    #[arg(long, requires = "output")]
+    json: bool,
 }
 
 pub(crate) fn unpack(arguments: &UnpackArguments) -> Result<()> {
@@ -97,10 +100,9 @@ pub(crate) fn unpack(arguments: &UnpackArguments) -> Result<()> {
         numeric: arguments.numeric_owner,
     };
     let counts = perform(&inside, job, Some((archive, &arguments.archive)))?;
-    let copied = Copied::from(&counts);
-    let summary = summary(Path::new(&arguments.to), &copied, arguments.quiet);
-    anstream::stdout().write_all(summary.as_bytes())?;
-    unless_failed(counts.failed, "unpacked as the archive has them")
+    let to = Path::new(&arguments.to);
+    let done = "unpacked as the archive has them";
+    arguments.output.copied(to, &Copied::from(&counts), done)
 }
 
 pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
@@ -124,6 +126,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
     let name = arguments.output.as_deref();
     let name = name.unwrap_or(Path::new("standard output"));
     let counts = perform(&inside, job, Some((out, name)))?;
+    if arguments.json {
+        print_json(&output::Counts::of(&Copied::from(&counts)))?;
+    }
     unless_failed(counts.failed, "packed")
 }
 

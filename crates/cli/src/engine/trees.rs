@@ -4,10 +4,13 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Component;
 
+use serde::Serialize;
+
 use super::names::parse_owner;
-use super::{Inside, Job, RawPath, perform};
+use super::{Counts, Inside, Job, RawPath, perform};
 use crate::copy::place::Place;
 use crate::message::{Failure, Result, unless_failed};
+use crate::output::print_json;
 use crate::volume::open_read_only;
 
 /// Remove files and trees inside a volume, mounted or not, as rm(1)
@@ -29,6 +32,10 @@ pub(crate) struct RemoveArguments {
     /// Ignore names that do not exist
     #[arg(short, long)]
     force: bool,
+
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Give files and trees inside a volume another owner, as chown(1)
@@ -67,10 +74,36 @@ struct Trees {
     /// Change directories with all below them
     #[arg(short = 'R', long)]
     recursive: bool,
+
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Counts of names.
+#[derive(Default, Serialize)]
+struct Done {
+    names: u64,
+    failed: u64,
+}
+
+impl Done {
+    fn add(&mut self, counts: &Counts) {
+        self.names += counts.names;
+        self.failed += counts.failed;
+    }
+
+    /// Prints the counts as JSON if asked to, and fails if names failed.
+    fn report(&self, json: bool, done: &str) -> Result<()> {
+        if json {
+            print_json(self)?;
+        }
+        unless_failed(self.failed, done)
+    }
 }
 
 pub(crate) fn remove(arguments: &RemoveArguments) -> Result<()> {
-    let mut failed = 0;
+    let mut done = Done::default();
     for text in &arguments.paths {
         let place = Place::of(text);
         let inside = Inside::of(&place, "rm(1) removes it");
@@ -83,9 +116,9 @@ pub(crate) fn remove(arguments: &RemoveArguments) -> Result<()> {
         refuse_tree(&place, is_dir, arguments.recursive, "-r removes it")?;
         let inside = inside?;
         let path = RawPath::from(&*inside.path);
-        failed += perform(&inside, Job::Remove { path }, None)?.failed;
+        done.add(&perform(&inside, Job::Remove { path }, None)?);
     }
-    unless_failed(failed, "removed")
+    done.report(arguments.json, "removed")
 }
 
 pub(crate) fn owner(arguments: &OwnerArguments) -> Result<()> {
@@ -107,7 +140,7 @@ pub(crate) fn mode(arguments: &ModeArguments) -> Result<()> {
 }
 
 fn each(trees: &Trees, instead: &str, job: impl Fn(RawPath) -> Job) -> Result<()> {
-    let mut failed = 0;
+    let mut done = Done::default();
     for text in &trees.paths {
         let place = Place::of(text);
         let is_dir = is_dir(&place, false)?;
@@ -115,9 +148,9 @@ fn each(trees: &Trees, instead: &str, job: impl Fn(RawPath) -> Job) -> Result<()
         refuse_tree(&place, is_dir == Some(true), trees.recursive, hint)?;
         let inside = Inside::of(&place, instead)?;
         let path = RawPath::from(&*inside.path);
-        failed += perform(&inside, job(path), None)?.failed;
+        done.add(&perform(&inside, job(path), None)?);
     }
-    unless_failed(failed, "changed")
+    done.report(trees.json, "changed")
 }
 
 /// Is it a directory? Links are not followed. `None`: it does not exist, which is no error if

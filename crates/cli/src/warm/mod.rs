@@ -12,6 +12,7 @@ mod walk;
 use crate::{
     message::{Failure, Result},
     mount::size::amount,
+    output::Output,
     sys::set_io_priority,
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -24,7 +25,7 @@ use signal_hook::{
     flag,
 };
 use std::{
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, IsTerminal as _},
     path::PathBuf,
     sync::{
         Arc,
@@ -62,8 +63,8 @@ pub(crate) struct Arguments {
     data: Option<String>,
 
     /// Most concurrent requests
-    #[arg(long, value_name = "NUMBER", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: u16,
+    #[arg(short, long, alias = "threads", value_name = "NUMBER", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: u16,
 
     /// Order within a directory: by inode number, which is mostly the order on disk, or as listed
     #[arg(long, value_name = "ORDER", default_value = "inode", value_parser = ["inode", "none"])]
@@ -89,13 +90,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     check: bool,
 
-    /// Print one line of JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Print failures only
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -120,12 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let (Some(sample), false) = (&walk.sample, stopped) {
         report.check = sample.measure(&walk.root);
     }
-    if arguments.json {
-        let line = serde_json::to_string(&report)?;
-        writeln!(anstream::stdout(), "{line}")?;
-    } else if !arguments.quiet {
-        write!(anstream::stdout(), "{report}")?;
-    }
+    arguments.output.print(&report, &report)?;
     let signal = signal.load(Ordering::Relaxed);
     if signal > 0 {
         // The exit code of a process that a signal ended.
@@ -151,7 +142,7 @@ fn plan(arguments: &Arguments) -> Result<Walk> {
         }
     };
     let root = walk::open_top(&arguments.dir);
-    let threads = usize::from(arguments.threads);
+    let threads = usize::from(arguments.jobs);
     Ok(Walk {
         root: root.map_err(|error| {
             let failure = Failure::new(error).at(&arguments.dir);
@@ -209,7 +200,7 @@ fn be_polite(idle: bool) {
 
 /// A progress bar, hidden unless standard error is a terminal.
 fn bar(arguments: &Arguments) -> ProgressBar {
-    if arguments.quiet || arguments.json || !std::io::stderr().is_terminal() {
+    if arguments.output.quiet || arguments.output.json || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();

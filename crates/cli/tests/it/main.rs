@@ -30,6 +30,7 @@ mod private;
 mod promised;
 mod refusals;
 mod remounts;
+mod reports;
 mod surroundings;
 mod terminal;
 mod tools;
