@@ -2,7 +2,6 @@
 
 use crate::fsck;
 use clap::Parser;
-use holdfast::Volume;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -57,32 +56,10 @@ pub(crate) struct FsckArguments {
 /// Checks; the exit code is fsck(8)'s.
 pub(crate) fn run(arguments: &FsckArguments) -> ExitCode {
     if arguments.automatic && !arguments.force {
-        return glance(arguments);
+        return fsck::glance(&arguments.volume, arguments.verbose);
     }
     let repairs = arguments.yes || arguments.automatic && !arguments.no;
     fsck::run(&fsck::Arguments::new(arguments.volume.clone(), repairs))
-}
-
-/// Looks whether there is a volume that can be mounted, as far as its superblock tells.
-fn glance(arguments: &FsckArguments) -> ExitCode {
-    let path = &arguments.volume;
-    match Volume::inspect(path) {
-        Ok(info) => {
-            if arguments.verbose {
-                let state = if info.clean {
-                    "closed cleanly"
-                } else {
-                    "its journal is replayed when it is mounted"
-                };
-                anstream::println!("{}: {state}, {} inodes", path.display(), info.inodes);
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            crate::volume::volume_failure(path, &error).print();
-            ExitCode::from(fsck::NOT_DONE)
-        }
-    }
 }
 
 #[cfg(test)]

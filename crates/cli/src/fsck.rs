@@ -1,8 +1,10 @@
 //! `holdfast fsck`: checks a volume, and repairs it.
 
 use crate::message::{Failure, Result};
-use crate::volume::hint_at_opening;
+use crate::output::Output;
+use crate::volume::{hint_at_opening, volume_failure};
 use anstyle::{AnsiColor, Style};
+use holdfast::Volume;
 use holdfast_device::{Access, BlockDevice, FileDevice};
 use holdfast_volume::check::{Finding, Report, Stage};
 use holdfast_volume::repair::Outcome;
@@ -10,7 +12,7 @@ use holdfast_volume::{CheckOptions, Error as VolumeError, check, recognize, repa
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -47,8 +49,22 @@ pub(crate) struct Arguments {
     volume: PathBuf,
 
     /// Repair what is wrong
-    #[arg(short, long)]
+    #[arg(short, long, visible_short_alias = 'y')]
     repair: bool,
+
+    /// Change nothing, as without options
+    #[arg(short = 'n', conflicts_with_all = ["repair", "automatic"])]
+    no: bool,
+
+    /// As at the start of a system: read the superblock only, since a mount replays the journal.
+    /// With -f: check, and repair what is wrong
+    #[arg(short = 'p', visible_short_alias = 'a', conflicts_with = "repair")]
+    automatic: bool,
+
+    /// With -p: check even a volume that its superblock says is usable. Without -p each volume is
+    /// checked
+    #[arg(short = 'f')]
+    force: bool,
 
     /// Threads that check at the same time; one for each processor if absent
     #[arg(short, long, value_name = "NUMBER")]
@@ -58,9 +74,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = FINDINGS)]
     findings: usize,
 
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Arguments {
@@ -69,9 +84,12 @@ impl Arguments {
         Self {
             volume,
             repair,
+            no: false,
+            automatic: false,
+            force: false,
             jobs: None,
             findings: FINDINGS,
-            json: false,
+            output: Output::default(),
         }
     }
 }
@@ -127,6 +145,9 @@ impl<'r> One<'r> {
 
 /// Checks; the exit code is fsck(8)'s.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.automatic && !arguments.force {
+        return glance(&arguments.volume, false);
+    }
     match checked(arguments) {
         Ok(code) => code,
         Err(failure) => {
@@ -136,8 +157,30 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// Looks whether there is a volume that can be mounted, as far as its superblock tells.
+pub(crate) fn glance(path: &Path, verbose: bool) -> ExitCode {
+    match Volume::inspect(path) {
+        Ok(info) => {
+            if verbose {
+                let state = if info.clean {
+                    "closed cleanly"
+                } else {
+                    "its journal is replayed when it is mounted"
+                };
+                anstream::println!("{}: {state}, {} inodes", path.display(), info.inodes);
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            volume_failure(path, &error).print();
+            ExitCode::from(NOT_DONE)
+        }
+    }
+}
+
 fn checked(arguments: &Arguments) -> Result<ExitCode> {
-    let access = match arguments.repair {
+    let repairs = arguments.repair || arguments.automatic;
+    let access = match repairs {
         true => Access::ReadWrite,
         false => Access::ReadOnly,
     };
@@ -173,7 +216,7 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
         bar.set_position(done);
         bar.set_message(format!("{stage:?}"));
     };
-    let (report, outcome) = if arguments.repair {
+    let (report, outcome) = if repairs {
         let outcome = repair(&device, &how, &show);
         let outcome = outcome.map_err(|error| failed(error.to_string()))?;
         (outcome.after.clone(), Some(outcome))
@@ -182,16 +225,21 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
     };
     bar.finish_and_clear();
     let mut out = anstream::stdout().lock();
-    if arguments.json {
+    if arguments.output.json {
         print_json(&mut out, &report, outcome.as_ref())?;
     } else {
         if let Some(outcome) = &outcome {
             print_repair(&mut out, outcome)?;
         }
-        if report.replayed || outcome.as_ref().is_some_and(|it| it.before.replayed) {
+        let is_quiet = arguments.output.quiet;
+        let replayed = report.replayed || outcome.as_ref().is_some_and(|it| it.before.replayed);
+        if replayed && !is_quiet {
             print_unclosed(&mut out, arguments)?;
         }
-        print_text(&mut out, arguments, &report)?;
+        print_findings(&mut out, &report)?;
+        if !is_quiet || !report.is_clean() {
+            print_state(&mut out, &arguments.volume, repairs, &report)?;
+        }
     }
     let was_clean = outcome.is_none_or(|outcome| outcome.before.is_clean());
     Ok(match (report.is_clean(), was_clean) {
@@ -253,9 +301,13 @@ fn print_unclosed(out: &mut impl Write, arguments: &Arguments) -> io::Result<()>
     )
 }
 
-fn print_text(out: &mut impl Write, arguments: &Arguments, report: &Report) -> io::Result<()> {
-    print_findings(out, report)?;
-    let state = match (report.is_clean(), arguments.repair) {
+fn print_state(
+    out: &mut impl Write,
+    volume: &Path,
+    repairs: bool,
+    report: &Report,
+) -> io::Result<()> {
+    let state = match (report.is_clean(), repairs) {
         (true, _) => "clean",
         (false, _) if report.superblock.is_none() => {
             "DAMAGED: no superblock is left, without which this cannot be repaired"
@@ -271,7 +323,7 @@ fn print_text(out: &mut impl Write, arguments: &Arguments, report: &Report) -> i
     writeln!(
         out,
         "{}: {state}{journal}: {} inodes, {} extents, {} blocks in use",
-        arguments.volume.display(),
+        volume.display(),
         report.inodes,
         report.extents,
         report.blocks

@@ -173,7 +173,7 @@ impl Helper {
 }
 
 /// Prints the usage error, or the text that `--help` asked for.
-fn wrong_call(usage: &clap::Error, code: u8) -> ExitCode {
+pub(crate) fn wrong_call(usage: &clap::Error, code: u8) -> ExitCode {
     // If standard error is closed, there is nowhere to report it.
     let _ = usage.print();
     if usage.use_stderr() {

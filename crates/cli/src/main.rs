@@ -1,7 +1,7 @@
 //! The `holdfast` command.
 //!
 //! There is one module for each command. A failure prints a message and a hint to standard error
-//! and exits with 1; a wrong call exits with 2.
+//! and exits with 1; a wrong call exits with 2. `holdfast fsck` has the exit codes of fsck(8).
 
 mod bulkstat;
 mod checker;
@@ -93,7 +93,14 @@ fn main() -> ExitCode {
     if let Some(helper) = named.or_else(|| Helper::of_mount_fuse(&arguments, is_command)) {
         return helper.run();
     }
-    let command = Cli::parse().command;
+    let command = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli.command,
+        // fsck(8) has another code for a wrong call.
+        Err(usage) if arguments.get(1).is_some_and(|name| name == "fsck") => {
+            return helper::wrong_call(&usage, checker::USAGE);
+        }
+        Err(usage) => usage.exit(),
+    };
     if let Command::Fsck(arguments) = &command {
         return fsck::run(arguments);
     }

@@ -3,6 +3,7 @@
 use crate::fixture::{Place, call, holdfast};
 use serde_json::Value;
 use std::fs;
+use std::io::{Seek as _, SeekFrom, Write as _};
 
 /// A place with a folder, and a volume made from it; gives the volume as an argument.
 fn prepared() -> (Place, String) {
@@ -93,6 +94,8 @@ fn a_quiet_command_prints_nothing_if_it_does_its_work() {
         &["cp", "-qr", &from, &format!("{image}:/copy")],
         &["resize", "-q", &image, "80m"],
         &["trim", "-q", &image],
+        &["fsck", "-q", &image],
+        &["fsck", "-qy", &image],
         &["warm", "-q", "--threads", "2", &from],
     ] {
         assert_eq!(holdfast(words).ok(), "", "{words:?}");
@@ -116,4 +119,31 @@ fn a_new_image_without_a_size_is_told_with_its_size() {
         !sized.contains("a new, sparse image file") && sized.contains("2.0 MiB"),
         "{sized}"
     );
+}
+
+#[test]
+fn fsck_has_the_options_and_exit_codes_of_fsck() {
+    let (place, image) = prepared();
+    holdfast(["mkfs", "-q", "--size", "64m", &image]).ok();
+    for option in ["-n", "-y", "-p", "-a", "-fp", "-fn", "-r"] {
+        holdfast(["fsck", option, &image]).ok();
+    }
+    assert_eq!(holdfast(["fsck", "-p", &image]).ok(), "");
+    // The first superblock is torn: the second one counts, and a repair writes both.
+    let mut file = fs::File::options().write(true).open(&image).unwrap();
+    file.seek(SeekFrom::Start(100)).unwrap();
+    file.write_all(&[0xff; 64]).unwrap();
+    let before = fs::read(place.path("data.hf")).unwrap();
+    let run = holdfast(["fsck", "-qn", &image]);
+    assert_eq!(run.code, Some(4), "{}{}", run.out, run.error);
+    assert!(run.out.contains("DAMAGED"), "{}", run.out);
+    assert!(
+        fs::read(place.path("data.hf")).unwrap() == before,
+        "changed with -n"
+    );
+    assert_eq!(holdfast(["fsck", "-y", &image]).code, Some(1));
+    holdfast(["fsck", &image]).ok();
+    holdfast(["fsck", "-p", "-y", &image]).fails(16);
+    holdfast(["fsck", "--frobnicate", &image]).fails(16);
+    holdfast(["fsck", "--help"]).ok();
 }
