@@ -1,5 +1,6 @@
-//! `holdfast cp`: trees in and out of volumes that are not mounted, and within one that is.
+//! `holdfast cp`: trees in and out of volumes that are not mounted, and within and into one that is.
 
+mod into_mount;
 pub(crate) mod meter;
 pub(crate) mod place;
 
@@ -15,7 +16,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Copy files and trees in and out of volumes that are not mounted, and within one that is
+/// Copy files and trees in and out of volumes that are not mounted, and into and within one that is
 ///
 /// A path in a volume is written VOLUME:/PATH, where VOLUME is an image file or a block device:
 ///
@@ -27,6 +28,11 @@ use std::path::{Path, PathBuf};
 /// rights, without a kernel request for each file. Interrupting the command stops the copy:
 ///
 ///   holdfast cp -r mnt/tree mnt/copy
+///
+/// Where only DST is in a mount, this process reads SRC with this user's rights, and the daemon
+/// writes. Sockets are left out:
+///
+///   holdfast cp -r src mnt/backup
 ///
 /// If DST is an existing directory, SRC is copied into it, otherwise SRC becomes DST. Of a SRC that
 /// ends with `/` or `/.`, or is the root of a volume, only the content is copied. Directories are
@@ -62,9 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let to = Place::of(&arguments.to);
     let from: Vec<Place> = arguments.from.iter().map(|text| Place::of(text)).collect();
     if to.image().is_none() && from.iter().all(|place| place.image().is_none()) {
-        for place in from.iter().chain([&to]) {
-            Inside::of(place, INSTEAD)?;
-        }
+        Inside::of(&to, INSTEAD)?;
     }
     let target = to.image().map(open).transpose()?;
     let copied = copy_all(arguments, &from, &to, target.as_ref());
@@ -137,7 +141,7 @@ fn copy((from, from_fs): Side<'_>, (to, to_fs): Side<'_>, options: &CopyOptions)
         (None, Some(fs)) => fs.copy_in(source, target, options, watch),
         (Some(fs), None) => fs.copy_out(source, target, options, watch),
         (Some(one), Some(other)) => one.copy_across(source, other, target, options, watch),
-        (None, None) => return within_mount(from, to),
+        (None, None) => return to_mount(from, to),
     };
     let copied = copied.map_err(|error| meter.failure(&error));
     meter.end();
@@ -148,13 +152,14 @@ fn copy((from, from_fs): Side<'_>, (to, to_fs): Side<'_>, options: &CopyOptions)
 const INSTEAD: &str =
     "a path in a volume that is not mounted is written VOLUME:/PATH; cp(1) copies all else";
 
-/// Copies within one mount.
-fn within_mount(from: &Place, to: &Place) -> Result<Copied> {
-    let (source, target) = (Inside::of(from, INSTEAD)?, Inside::of(to, INSTEAD)?);
-    if !source.is_beside(&target) {
-        let failure = Failure::new("is in another mount than the target").about(from);
-        return Err(failure.hint("cp(1) copies from one to the other"));
-    }
+/// Copies within one mount, or from elsewhere into it.
+fn to_mount(from: &Place, to: &Place) -> Result<Copied> {
+    let target = Inside::of(to, INSTEAD)?;
+    let source = match Inside::mounted(from.path()) {
+        Ok(source) if source.is_beside(&target) => source,
+        Err(Some(failure)) => return Err(failure),
+        _ => return into_mount::copy(from, to),
+    };
     let job = Job::Copy {
         from: RawPath::from(&*source.path),
         to: RawPath::from(&*target.path),
@@ -192,8 +197,13 @@ fn own_name(place: &Place) -> Option<PathBuf> {
 
 /// Device and number of the image file that is copied into: it is left out of the copy.
 pub(crate) fn skip(to: &Place) -> Option<(u64, u64)> {
+    identity(to.image()?)
+}
+
+/// Device and number of a file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
-    let meta = std::fs::metadata(to.image()?).ok()?;
+    let meta = std::fs::metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 

@@ -10,10 +10,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 
 /// A place with a mounted volume, and a tree on the host beside it.
-fn prepared() -> Option<Place> {
+pub(crate) fn prepared() -> Option<Place> {
     let place = Place::with_mounts()?;
     let image = place.path("data.hf");
     let image = image.to_str().expect("a plain path");
@@ -53,7 +53,7 @@ fn run(program: &str, arguments: &[&dyn AsRef<OsStr>]) {
 
 /// Are both trees the same, attributes included?
 #[track_caller]
-fn assert_same(one: &Path, other: &Path) {
+pub(crate) fn assert_same(one: &Path, other: &Path) {
     run("diff", &[&"-r", &"--no-dereference", &one, &other]);
     for name in ["dir", "dir/7", "dir/8", "dir/9", "dir/deeper", "sparse"] {
         let told = |top: &Path| {
@@ -186,7 +186,7 @@ fn a_tree_is_copied_changed_and_removed_in_a_mount() {
 }
 
 /// Runs the command as an unprivileged user.
-fn as_nobody(arguments: &[&OsStr]) -> (Option<i32>, String) {
+pub(crate) fn as_nobody(arguments: &[&OsStr]) -> (Option<i32>, String) {
     let copy = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let command = copy.path().join("holdfast");

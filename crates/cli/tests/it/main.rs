@@ -19,6 +19,7 @@ mod force;
 mod forms;
 mod hanging;
 mod held;
+mod into_mount;
 mod lasting;
 mod logged;
 mod metrics;
