@@ -2,6 +2,7 @@
 
 use crate::{
     checker::FsckArguments,
+    complete,
     helper::{MkfsArguments, MountArguments, UmountArguments},
     message::{Failure, Result},
 };
@@ -13,7 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Print completions for a shell
+/// Print the script that makes a shell complete commands, options and paths
+///
+/// The script calls holdfast itself for what may follow: options and their values, mount points,
+/// paths in volumes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArguments {
     /// The shell
@@ -29,9 +33,13 @@ pub(crate) struct ManArguments {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn completions(arguments: &CompletionsArguments, mut command: Command) -> Result<()> {
+pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<()> {
+    let name = arguments.shell.to_string();
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command, "holdfast", &mut script);
+    if let Some(shell) = complete::SHELLS.completer(&name) {
+        let (variable, program) = (complete::VARIABLE, "holdfast");
+        shell.write_registration(variable, program, program, program, &mut script)?;
+    }
     io::stdout().write_all(&script)?;
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 mod bulkstat;
 mod checker;
+mod complete;
 mod control;
 mod copy;
 mod engine;
@@ -29,6 +30,7 @@ mod volume;
 mod warm;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use helper::Helper;
 use holdfast_allocator::Allocator;
 use message::Result;
@@ -88,6 +90,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    CompleteEnv::with_factory(Cli::command)
+        .var(complete::VARIABLE)
+        .shells(complete::SHELLS)
+        .complete();
     let arguments: Vec<_> = std::env::args_os().collect();
     let named = arguments.first().and_then(|name| Helper::named(name));
     if let Some(helper) = named.or_else(|| Helper::of_mount_fuse(&arguments, is_command)) {
@@ -141,7 +147,7 @@ fn run(command: Command) -> Result<()> {
         Command::Trace(arguments) => trace::run(&arguments),
         // Handled in `main`, since its exit codes differ.
         Command::Fsck(_) => Ok(()),
-        Command::Completions(arguments) => generate::completions(&arguments, Cli::command()),
+        Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments, Cli::command()),
         Command::WatchMount(arguments) => mount::watcher::run(&arguments),
         Command::AskMount(arguments) => umount::state::run(&arguments),

@@ -1,5 +1,6 @@
 //! `holdfast resize` and `holdfast trim`.
 
+use crate::complete;
 use crate::control::{self, Answer, Request};
 use crate::info::units::bytes;
 use crate::message::{Failure, Result};
@@ -7,6 +8,7 @@ use crate::mount::size::amount;
 use crate::output::Output;
 use crate::target::Target;
 use crate::volume::{close_after, open};
+use clap_complete::ArgValueCompleter;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResizeArguments {
     /// An image file, a block device, or a directory where one is mounted
-    #[arg(value_name = "VOLUME|DIR")]
+    #[arg(value_name = "VOLUME|DIR", add = ArgValueCompleter::new(complete::targets))]
     target: PathBuf,
 
     /// The new size in bytes (512m, 8g, 1t)
@@ -35,7 +37,7 @@ pub(crate) struct ResizeArguments {
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrimArguments {
     /// An image file, a block device, or a directory where one is mounted
-    #[arg(value_name = "VOLUME|DIR")]
+    #[arg(value_name = "VOLUME|DIR", add = ArgValueCompleter::new(complete::targets))]
     target: PathBuf,
 
     /// First byte of the range to discard

@@ -3,10 +3,12 @@
 mod format;
 pub(crate) mod row;
 
+use crate::complete;
 use crate::control::{self, Answer, Request};
 use crate::message::{Failure, Result};
 use crate::target::Target;
 use crate::volume::open_read_only;
+use clap_complete::ArgValueCompleter;
 use format::{Format, STANDARD};
 use holdfast::engine::{Bulkstat, FileSystem};
 use holdfast::{Visit, types::Attr};
@@ -32,7 +34,7 @@ const WAITING: usize = 8;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// An image file, a block device, or a directory where one is mounted
-    #[arg(value_name = "VOLUME|DIR")]
+    #[arg(value_name = "VOLUME|DIR", add = ArgValueCompleter::new(complete::targets))]
     target: PathBuf,
 
     /// Print one JSON object a line, times in nanoseconds since 1970

@@ -4,10 +4,12 @@ mod into_mount;
 pub(crate) mod meter;
 pub(crate) mod place;
 
+use crate::complete;
 use crate::engine::{Inside, Job, RawPath, perform};
 use crate::message::{Failure, Result};
 use crate::output::Output;
 use crate::volume::{close_after, open, open_read_only};
+use clap_complete::ArgValueCompleter;
 use holdfast::{Copied, CopyEvent, CopyOptions, FileSystem, Volume};
 use meter::Meter;
 use place::Place;
@@ -49,11 +51,11 @@ use std::path::{Path, PathBuf};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     /// What is copied
-    #[arg(value_name = "SRC", required = true)]
+    #[arg(value_name = "SRC", required = true, add = ArgValueCompleter::new(complete::places))]
     from: Vec<OsString>,
 
     /// Where to
-    #[arg(value_name = "DST")]
+    #[arg(value_name = "DST", add = ArgValueCompleter::new(complete::places))]
     to: OsString,
 
     /// Copy directories with all below them

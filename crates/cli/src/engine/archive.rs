@@ -6,10 +6,12 @@ use std::io::IsTerminal as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use clap_complete::ArgValueCompleter;
 use holdfast::Copied;
 
 use super::compression::Compression;
 use super::{Inside, Job, RawPath, perform};
+use crate::complete;
 use crate::copy::place::Place;
 use crate::message::{Failure, Result, unless_failed};
 use crate::output::{self, Output, print_json};
@@ -33,7 +35,7 @@ pub(crate) struct UnpackArguments {
     archive: PathBuf,
 
     /// The target directory; made if it does not exist
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(complete::places))]
     to: OsString,
 
     /// Give all files to this user, as always happens without root
@@ -61,7 +63,7 @@ pub(crate) struct UnpackArguments {
 #[derive(Debug, clap::Args)]
 pub(crate) struct PackArguments {
     /// The directory to pack
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", add = ArgValueCompleter::new(complete::places))]
     from: OsString,
 
     /// A file to write instead of standard output; its name chooses a compression (.gz .tgz .xz

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Component;
 
+use clap_complete::ArgValueCompleter;
 use serde::Serialize;
 
 use super::names::parse_owner;
 use super::{Counts, Inside, Job, RawPath, perform};
+use crate::complete;
 use crate::copy::place::Place;
 use crate::message::{Failure, Result, unless_failed};
 use crate::output::print_json;
@@ -22,7 +24,7 @@ use crate::volume::open_read_only;
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArguments {
     /// The names to remove
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required = true, add = ArgValueCompleter::new(complete::places))]
     paths: Vec<OsString>,
 
     /// Remove directories and their content
@@ -68,7 +70,7 @@ pub(crate) struct ModeArguments {
 #[derive(Debug, clap::Args)]
 struct Trees {
     /// What is changed
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required = true, add = ArgValueCompleter::new(complete::places))]
     paths: Vec<OsString>,
 
     /// Change directories with all below them

@@ -7,11 +7,12 @@ pub(crate) mod units;
 mod volume;
 
 use crate::{
-    control,
+    complete, control,
     message::{Failure, Result},
     mount::point::stale,
     target::Target,
 };
+use clap_complete::ArgValueCompleter;
 use holdfast_fuse::serve::{INFO_XATTR, INODES_XATTR};
 use report::Report;
 use rustix::io::Errno as Code;
@@ -33,7 +34,7 @@ const VALUE_MAX: usize = 1 << 16;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The mount point, or anything below it; an image file or a block device
-    #[arg(value_name = "DIR|VOLUME")]
+    #[arg(value_name = "DIR|VOLUME", add = ArgValueCompleter::new(complete::targets))]
     dir: PathBuf,
 
     /// Also count inodes by state and by type, which visits each one: of a mount those in memory,

@@ -6,7 +6,7 @@ pub(crate) mod companion;
 mod directory;
 pub(crate) mod exit_report;
 pub(crate) mod failing;
-mod known;
+pub(crate) mod known;
 mod last_commit;
 mod launch;
 mod limits;
@@ -27,9 +27,11 @@ pub(crate) mod size;
 pub(crate) mod watcher;
 
 use crate::{
+    complete,
     message::{Failure, Result},
     source::{Kind, Source},
 };
+use clap_complete::ArgValueCompleter;
 use launch::Daemon;
 pub(crate) use launch::program;
 pub(crate) use nearest::nearest;
@@ -159,7 +161,7 @@ next signal), so that nothing is lost. SIGKILL loses a volume's changes of the l
 pub(crate) struct Arguments {
     /// The image file or block device of a volume; `mem:`, a new, empty file system in memory; or a
     /// directory and all below it (`dir:PATH` if PATH is ambiguous)
-    #[arg(value_name = "SOURCE")]
+    #[arg(value_name = "SOURCE", add = ArgValueCompleter::new(complete::sources))]
     source: OsString,
 
     /// Where to mount it
@@ -171,7 +173,7 @@ pub(crate) struct Arguments {
     kind: Option<Kind>,
 
     /// Mount options, separated by commas; may be repeated (--help lists them)
-    #[arg(short, long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "OPTIONS", allow_hyphen_values = true, add = ArgValueCompleter::new(complete::mount_options))]
     options: Vec<String>,
 
     /// Make the image file, with an empty volume, if it does not exist

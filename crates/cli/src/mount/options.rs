@@ -281,6 +281,21 @@ fn id(kind: Named, text: &str) -> std::result::Result<u32, String> {
     })
 }
 
+/// The words that are values of an option.
+pub(crate) fn words(option: &str) -> Vec<&'static str> {
+    fn of<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
+        words.iter().map(|(word, _)| *word).collect()
+    }
+    match option {
+        "transport" => of(&TRANSPORTS),
+        "fuseblk" | "passthrough" => of(&CHOICES),
+        "locks" | "opens" => of(&SERVED),
+        "statahead" => vec!["on", "off"],
+        "memory" => vec!["max"],
+        _ => Vec::new(),
+    }
+}
+
 /// The value that one of these words stands for.
 fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> std::result::Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text);

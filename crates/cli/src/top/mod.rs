@@ -5,8 +5,10 @@ mod rates;
 mod screen;
 mod view;
 
+use crate::complete;
 use crate::message::{Failure, Result};
 use crate::target::Target;
+use clap_complete::ArgValueCompleter;
 use holdfast_fuse::mount::mounts;
 use look::{Polled, Poller};
 use std::io::{self, IsTerminal, Write};
@@ -28,7 +30,7 @@ const INTERVAL: (f64, f64) = (0.1, 3600.0);
 pub(crate) struct Arguments {
     /// The mount point, or anything below it; the image or device that is mounted. Without this,
     /// the only mount of holdfast
-    #[arg(value_name = "DIR|VOLUME")]
+    #[arg(value_name = "DIR|VOLUME", add = ArgValueCompleter::new(complete::targets))]
     target: Option<PathBuf>,
 
     /// Print one JSON object a line, for each interval

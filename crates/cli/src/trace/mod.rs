@@ -2,9 +2,11 @@
 
 pub(crate) mod record;
 
+use crate::complete;
 use crate::control::{self, Answer, Request};
 use crate::message::{Failure, Result};
 use crate::target::{Target, is_mounted};
+use clap_complete::ArgValueCompleter;
 use record::Traced;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,7 @@ enum What {
 #[derive(Debug, clap::Args)]
 struct ReclaimArguments {
     /// The mount point, or anything below it; the image or device that is mounted
-    #[arg(value_name = "DIR|VOLUME")]
+    #[arg(value_name = "DIR|VOLUME", add = ArgValueCompleter::new(complete::targets))]
     target: PathBuf,
 
     /// Print one JSON object a line

@@ -5,12 +5,14 @@ mod silent;
 pub(crate) mod state;
 
 use crate::{
+    complete,
     message::{Failure, Result},
     mount::{
         exit_report::{Exit, ExitReport},
         refusal::umount_failure,
     },
 };
+use clap_complete::ArgValueCompleter;
 use holdfast_fuse::mount::{Mounted, UmountError, UmountFlags, clear_stale, mounted_at, mounts_of};
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
@@ -38,7 +40,7 @@ const LINGER_SECONDS: i64 = 5;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The mount points
-    #[arg(value_name = "DIR", required = true)]
+    #[arg(value_name = "DIR", required = true, add = ArgValueCompleter::new(complete::mount_points))]
     dirs: Vec<PathBuf>,
 
     /// Detach a mount that is in use: it is no longer reachable, and ends with its last user

@@ -55,13 +55,10 @@ fn wrong_calls_are_told_apart_from_failures() {
 }
 
 #[test]
-fn completions_of_every_shell_know_every_command() {
+fn completions_of_every_shell_ask_the_program() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = holdfast(["completions", shell]).ok();
-        for command in COMMANDS {
-            assert!(script.contains(command), "{command} for {shell}");
-        }
-        assert!(script.contains("transport"), "{shell}");
+        assert!(script.contains("COMPLETE") && script.contains(shell), "{shell}: {script}");
     }
 }
 

@@ -10,6 +10,7 @@ mod promtool;
 mod archives;
 mod by_name;
 mod care;
+mod completions;
 mod daemon;
 mod directories;
 mod engine;
