@@ -14,6 +14,7 @@ mod generate;
 mod helper;
 mod info;
 mod log;
+mod man;
 mod message;
 mod mkfs;
 mod mount;
@@ -74,7 +75,7 @@ enum Command {
     Warm(warm::Arguments),
     Fsck(fsck::Arguments),
     Completions(generate::CompletionsArguments),
-    Man(generate::ManArguments),
+    Man(man::ManArguments),
     /// Wait for the end of a daemon, for auto_unmount
     #[command(hide = true)]
     WatchMount(mount::companion::Arguments),
@@ -148,7 +149,7 @@ fn run(command: Command) -> Result<()> {
         // Handled in `main`, since its exit codes differ.
         Command::Fsck(_) => Ok(()),
         Command::Completions(arguments) => generate::completions(&arguments),
-        Command::Man(arguments) => generate::man(&arguments, Cli::command()),
+        Command::Man(arguments) => man::man(&arguments, Cli::command()),
         Command::WatchMount(arguments) => mount::watcher::run(&arguments),
         Command::AskMount(arguments) => umount::state::run(&arguments),
         Command::MarkFailedMount(arguments) => mount::failing::run(&arguments),

@@ -23,6 +23,7 @@ mod held;
 mod into_mount;
 mod lasting;
 mod logged;
+mod manual;
 mod metrics;
 mod mounts;
 mod options;
