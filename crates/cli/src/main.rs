@@ -3,6 +3,7 @@
 //! There is one module for each command. A failure prints a message and a hint to standard error
 //! and exits with 1; a wrong call exits with 2. `holdfast fsck` has the exit codes of fsck(8).
 
+mod bench;
 mod bulkstat;
 mod checker;
 mod complete;
@@ -74,6 +75,7 @@ enum Command {
     #[command(visible_alias = "warmup")]
     Warm(warm::Arguments),
     Fsck(fsck::Arguments),
+    Bench(bench::Arguments),
     Completions(generate::CompletionsArguments),
     Man(man::ManArguments),
     /// Wait for the end of a daemon, for auto_unmount
@@ -148,6 +150,7 @@ fn run(command: Command) -> Result<()> {
         Command::Trace(arguments) => trace::run(&arguments),
         // Handled in `main`, since its exit codes differ.
         Command::Fsck(_) => Ok(()),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => man::man(&arguments, Cli::command()),
         Command::WatchMount(arguments) => mount::watcher::run(&arguments),

@@ -8,6 +8,7 @@ mod openmetrics;
 mod promtool;
 
 mod archives;
+mod bench;
 mod by_name;
 mod care;
 mod completions;
