@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         report.results.push(measured);
     }
     for (dir, scratch) in &places {
-        fs::remove_dir_all(&scratch.top).map_err(|error| Failure::new(error).at(dir))?;
+        fs::remove_dir_all(&scratch.top).map_err(|error| Failure::of(&error).at(dir))?;
     }
     match arguments.json {
         true => print_json(&report),

@@ -249,7 +249,9 @@ fn enter(namespace: Option<PathBuf>) -> Result<()> {
         namespace
     };
     let failed = |error: std::io::Error| {
-        Failure::new(format!("this mount namespace cannot be entered: {error}")).at(&file)
+        let failure = Failure::new(format!("this mount namespace cannot be entered: {error}"));
+        let failure = failure.at(&file);
+        failure.hint("-N takes the id of a process, or a file such as /proc/PID/ns/mnt")
     };
     let link = std::fs::File::open(&file).map_err(failed)?;
     move_into_link_name_space(

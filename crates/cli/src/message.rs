@@ -7,7 +7,7 @@ use crate::info::units::number;
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::{Deserialize, Serialize};
-use std::{fmt, path::Path};
+use std::{fmt, io, path::Path};
 
 /// The reason for a failure, and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,27 @@ impl Failure {
         }
     }
 
+    /// The failure for an error of the system, with the usual remedy.
+    pub(crate) fn of(error: &io::Error) -> Self {
+        let failure = Self::new(error);
+        match error.kind() {
+            io::ErrorKind::NotFound => failure.hint("check the path"),
+            io::ErrorKind::PermissionDenied => {
+                failure.hint("run as root, or as a user that may do this")
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                failure.hint("make room there first")
+            }
+            io::ErrorKind::ReadOnlyFilesystem => {
+                failure.hint("it is mounted read-only: holdfast mount -o remount,rw")
+            }
+            io::ErrorKind::NotADirectory => failure.hint("a name before the last is a file"),
+            io::ErrorKind::IsADirectory => failure.hint("name a file in it"),
+            io::ErrorKind::AlreadyExists => failure.hint("remove it first, or name another"),
+            _ => failure,
+        }
+    }
+
     /// Sets the subject of the message.
     pub(crate) fn about(self, subject: impl ToString) -> Self {
         Self {
@@ -54,6 +75,14 @@ impl Failure {
         Self {
             hint: Some(hint.to_string()),
             ..self
+        }
+    }
+
+    /// Sets the hint, unless there is one.
+    pub(crate) fn or_hint(self, hint: &str) -> Self {
+        match self.hint {
+            None => self.hint(hint),
+            Some(_) => self,
         }
     }
 
@@ -101,10 +130,10 @@ pub(crate) fn refuse<const N: usize>(conflicts: [Conflict; N]) -> Result<()> {
 pub(crate) fn unless_failed(failed: u64, done: &str) -> Result<()> {
     match failed {
         0 => Ok(()),
-        _ => Err(Failure::new(format!(
-            "{} names were not {done}",
-            number(failed)
-        ))),
+        _ => {
+            let text = format!("{} names were not {done}", number(failed));
+            Err(Failure::new(text).hint("the reason of each is printed above"))
+        }
     }
 }
 

@@ -92,8 +92,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         builder = builder.journal(journal);
     }
     if let Some(label) = &arguments.label {
-        let long =
-            |_| Failure::new("a label has up to 63 bytes, and none of them is zero").about(label);
+        let long = |_| {
+            let failure = Failure::new("is too long for a label, or has a zero byte").about(label);
+            failure.hint("-L takes up to 63 bytes")
+        };
         builder = builder.label(label).map_err(long)?;
     }
     let is_new = std::fs::symlink_metadata(path).is_err();

@@ -56,6 +56,9 @@ pub(crate) struct TrimArguments {
     output: Output,
 }
 
+/// The remedy for a size that is too small.
+const ONLY_GROWS: &str = "volumes only grow: copy the files to a smaller one";
+
 /// The result of a resize, for programs.
 #[derive(Serialize)]
 struct Resized<'r> {
@@ -77,7 +80,8 @@ pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
             let request = Request::Resize {
                 bytes: arguments.size,
             };
-            match control::ask(&control::open(&root)?, &root, &request)? {
+            let answer = control::ask(&control::open(&root)?, &root, &request);
+            match answer.map_err(|failure| failure.or_hint(ONLY_GROWS))? {
                 Answer::Resized(size) => size,
                 _ => return Err(control::other_answer(&root)),
             }
@@ -88,9 +92,7 @@ pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
             let grown = grown.map_err(|error| {
                 let failure = Failure::new(&error).at(&image);
                 match error.errno().raw() {
-                    libc::EINVAL => {
-                        failure.hint("volumes only grow: copy the files to a smaller one")
-                    }
+                    libc::EINVAL => failure.hint(ONLY_GROWS),
                     libc::ENOSPC => failure.hint("make room where it lies first"),
                     _ => failure,
                 }

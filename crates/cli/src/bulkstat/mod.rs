@@ -148,9 +148,10 @@ fn print_all<S: Send>(
         // The loop has dropped the receiver, so no sender can block on it.
         let mut outcome = printed.and_then(|()| out.flush()).map_err(Failure::from);
         for thread in threads {
-            let scanned = thread
-                .join()
-                .unwrap_or_else(|_| Err(Failure::new("a thread panicked: the list is incomplete")));
+            let scanned = thread.join().unwrap_or_else(|_| {
+                Err(Failure::new("a thread panicked: the list is incomplete")
+                    .hint("--jobs 1 uses one thread"))
+            });
             outcome = outcome.and(scanned);
         }
         outcome

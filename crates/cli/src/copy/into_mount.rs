@@ -33,7 +33,7 @@ pub(super) fn copy(from: &Place, to: &Place) -> Result<Copied> {
         false => fs::symlink_metadata(source),
     };
     let is_tree = about
-        .map_err(|error| Failure::new(error).about(from))?
+        .map_err(|error| Failure::of(&error).about(from))?
         .is_dir();
     let dir = target_dir(to, is_tree)?;
     let name = to.path().file_name().filter(|_| !is_tree);
@@ -68,7 +68,7 @@ pub(super) fn copy(from: &Place, to: &Place) -> Result<Copied> {
         // The daemon ended the job, and says why.
         Err(error) if error.error.kind() == io::ErrorKind::BrokenPipe => {
             let ended = Failure::new("its daemon ended before the work did").about(to);
-            written.and(Err(ended))
+            written.and(Err(ended.hint("the daemon's log has the reason")))
         }
         Err(error) => Err(Meter::new(from, to).failure(&error)),
     }
@@ -76,7 +76,7 @@ pub(super) fn copy(from: &Place, to: &Place) -> Result<Copied> {
 
 /// The directory of the mount that gets the content of a tree, or another name. A tree's is made.
 fn target_dir(to: &Place, is_tree: bool) -> Result<PathBuf> {
-    let failed = |error: io::Error| Failure::new(error).about(to);
+    let failed = |error: io::Error| Failure::of(&error).about(to);
     if !is_tree {
         let whole = std::path::absolute(to.path()).map_err(failed)?;
         return Ok(whole.parent().unwrap_or(&whole).join(""));

@@ -111,7 +111,7 @@ fn copy_all(
         };
         let is_tree = is_dir(place, source_fs)?.ok_or_else(|| {
             let missing = io::Error::from(Errno::NOENT);
-            Failure::new(missing).about(place)
+            Failure::of(&missing).about(place)
         })?;
         if is_tree && !arguments.recursive {
             return Err(Failure::new("is a directory")
@@ -183,7 +183,7 @@ fn is_dir(place: &Place, fs: Option<&FileSystem>) -> Result<Option<bool>> {
         Ok(is_dir) => Ok(Some(is_dir)),
         // A dangling link can be copied.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(linked().then_some(false)),
-        Err(error) => Err(Failure::new(error).about(place)),
+        Err(error) => Err(Failure::of(&error).about(place)),
     }
 }
 

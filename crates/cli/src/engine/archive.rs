@@ -112,7 +112,7 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
     let inside = Inside::of(&place, "tar(1) packs it")?;
     let out: OwnedFd = match &arguments.output {
         Some(path) => File::create(path)
-            .map_err(|error| Failure::new(error).at(path))?
+            .map_err(|error| Failure::of(&error).at(path))?
             .into(),
         None if std::io::stdout().is_terminal() => {
             return Err(Failure::new("an archive is not for a terminal").hint("-o FILE, or > FILE"));
@@ -138,6 +138,6 @@ fn open(path: &Path) -> Result<OwnedFd> {
     if path == Path::new("-") {
         return Ok(rustix::io::dup(std::io::stdin()).map_err(std::io::Error::from)?);
     }
-    let opened = File::open(path).map_err(|error| Failure::new(error).at(path))?;
+    let opened = File::open(path).map_err(|error| Failure::of(&error).at(path))?;
     Ok(opened.into())
 }

@@ -62,7 +62,7 @@ impl Inside {
     /// # Errors
     /// `None` for a path in another file system.
     pub(crate) fn mounted(path: &Path) -> std::result::Result<Self, Option<Failure>> {
-        let missing = |error: io::Error| Some(Failure::new(error).at(path));
+        let missing = |error: io::Error| Some(Failure::of(&error).at(path));
         let bytes = path.as_os_str().as_encoded_bytes();
         let is_dir = [&b"/"[..], b"/.", b"/.."]
             .iter()
@@ -120,7 +120,9 @@ pub(crate) fn perform(
             Err(io::Error::new(io::ErrorKind::BrokenPipe, wrong.text).into())
         }
         Event::Ended(wrong) => Err(shown.failure(&wrong)),
-        _ => Err(Failure::new("its daemon ended before the work did").about(&inside.root)),
+        _ => Err(Failure::new("its daemon ended before the work did")
+            .about(&inside.root)
+            .hint("the daemon's log has the reason")),
     }
 }
 
@@ -165,7 +167,10 @@ fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) 
             _ => failure,
         }
     })?;
-    let lost = |error: io::Error| Failure::new(format!("its daemon is lost: {error}")).at(root);
+    let lost = |error: io::Error| {
+        let failure = Failure::new(format!("its daemon is lost: {error}")).at(root);
+        failure.hint("the daemon's log has the reason")
+    };
     let (archive, relay) = Relay::of(archive, root, &job)?;
     let order = Order {
         job,
@@ -182,7 +187,7 @@ fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) 
                 let carried = relay.end();
                 return carried
                     .map(|()| event)
-                    .map_err(|error| Failure::new(error).about("the archive"));
+                    .map_err(|error| Failure::of(&error).about("the archive"));
             }
             event => shown.note(&event),
         }

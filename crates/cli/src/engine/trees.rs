@@ -168,7 +168,7 @@ fn is_dir(place: &Place, may_miss: bool) -> Result<Option<bool>> {
     match found {
         Ok(is_dir) => Ok(Some(is_dir)),
         Err(error) if may_miss && error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::new(error).about(place)),
+        Err(error) => Err(Failure::of(&error).about(place)),
     }
 }
 

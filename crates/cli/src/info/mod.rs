@@ -110,7 +110,7 @@ pub(crate) fn read(root: &Path, attribute: &str) -> Result<String> {
         }
     })?;
     value.truncate(length);
-    String::from_utf8(value).map_err(|_| Failure::new("the daemon's answer is no text").at(root))
+    String::from_utf8(value).map_err(|_| control::other_answer(root))
 }
 
 fn read_without_xattrs(root: &Path, inodes: bool) -> Result<Vec<u8>> {

@@ -62,7 +62,8 @@ fn not_made(dir: &Path, error: &io::Error) -> Failure {
         let failure = Failure::new("there is no such directory, nor the one it would be made in");
         return failure.at(dir).hint(format!("mkdir -p {}", dir.display()));
     }
-    Failure::new(format!("cannot be made: {error}")).at(dir)
+    let failure = Failure::new(format!("cannot be made: {error}")).at(dir);
+    failure.hint("choose a directory that is there, or one below a directory of this user")
 }
 
 fn unusable(dir: &Path, error: &io::Error) -> Failure {

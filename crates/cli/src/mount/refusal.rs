@@ -125,7 +125,8 @@ pub(crate) fn umount_failure(error: &UmountError) -> Failure {
             .at(dir)
             .hint("run as root, or as the user that mounted it"),
         UmountError::Refused { dir, source } => {
-            Failure::new(format!("umount(2) failed: {source}")).at(dir)
+            let failure = Failure::new(format!("umount(2) failed: {source}")).at(dir);
+            failure.hint("--lazy detaches it; dmesg(1) may tell why")
         }
         _ => Failure::new(error),
     }

@@ -4,6 +4,7 @@
 //! of the daemon.
 
 use super::options::Plan;
+use super::refusal::not_mounted;
 use crate::{
     control,
     info::{
@@ -38,7 +39,7 @@ const KEPT: [(&str, MountFlags); 7] = [
 /// Changes the switches in `plan` for the mount at `dir`.
 pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
-        return Err(Failure::new("nothing is mounted there").at(dir));
+        return Err(not_mounted(dir));
     };
     let root = &mounted.mount_point;
     let report: Report = serde_json::from_str(&info::read(root, INFO_XATTR)?)?;
@@ -61,6 +62,7 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
                 "is read-only, but what was written is not durable: {error}"
             ))
             .at(dir)
+            .hint("holdfast info DIR has the reason; unmount it and mount it again")
         })?;
         control::ask(&control::open(root)?, root, &control::Request::ReadOnly)?;
     }
@@ -80,7 +82,7 @@ fn make_durable(root: &Path) -> io::Result<()> {
 /// If a file is open for writing, or this user may not.
 pub(super) fn make_read_only(dir: &Path) -> Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
-        return Err(Failure::new("nothing is mounted there").at(dir));
+        return Err(not_mounted(dir));
     };
     let table = format!("{},{}", mounted.options, mounted.super_options);
     let flags = flags(dir, &["ro".to_owned()], &table, "")?;
@@ -93,7 +95,7 @@ fn remount(dir: &Path, root: &Path, flags: MountFlags) -> Result<()> {
         match code {
             rustix::io::Errno::PERM => failure.hint("only root remounts"),
             rustix::io::Errno::BUSY => failure.hint("a file is open for writing"),
-            _ => failure,
+            _ => failure.hint("dmesg(1) may tell why"),
         }
     })
 }

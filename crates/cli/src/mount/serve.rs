@@ -25,7 +25,7 @@ use holdfast_fuse::{
     mount::BlockMount,
     serve::{InfoDetail, InfoSource, mount_with_control},
 };
-use std::{io, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 /// Mounts, calls `live` with the transport's name, and returns when the mount has ended. The result
 /// is left for the process that unmounts.
@@ -39,13 +39,18 @@ pub(super) fn serve(
     point: &MountPoint,
     live: impl FnOnce(&str) -> io::Result<()>,
 ) -> Result<()> {
-    let report = ExitReport::create(&point.path)
-        .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
+    let report =
+        ExitReport::create(&point.path).map_err(|error| cannot_start(&point.path, &error))?;
     let served = serve_to_the_end(source, plan, point, live);
     if let Err(error) = report.write(&served) {
         tracing::error!("what unmounts is not told how the daemon ends: {error}");
     }
     served
+}
+
+fn cannot_start(dir: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("the daemon cannot start: {error}")).at(dir);
+    failure.hint("it takes /proc, and limits (ulimit -a) that allow more files and memory")
 }
 
 fn serve_to_the_end(
@@ -54,7 +59,7 @@ fn serve_to_the_end(
     point: &MountPoint,
     live: impl FnOnce(&str) -> io::Result<()>,
 ) -> Result<()> {
-    let start = |error: io::Error| Failure::new(format!("the daemon cannot start: {error}"));
+    let start = |error: io::Error| cannot_start(&point.path, &error);
     let signals = Caught::begin().map_err(start)?;
     // Dropped after the volume is closed.
     let _keeper = memory::keep(&source, &plan).map_err(start)?;
@@ -124,6 +129,8 @@ fn serve_to_the_end(
         Failure::new(format!(
             "the process that waits for this mount is gone: {error}"
         ))
+        .at(&point.path)
+        .hint("mount it again")
     })
 }
 

@@ -100,7 +100,9 @@ fn show(
             Ok(Err(failure)) => return Err(failure),
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => {
-                return Err(Failure::new("the thread that asks the mount has ended"));
+                return Err(
+                    Failure::new("the thread that asks the mount has ended").hint("start it again")
+                );
             }
         }
     }
