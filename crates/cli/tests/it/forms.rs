@@ -58,7 +58,10 @@ fn wrong_calls_are_told_apart_from_failures() {
 fn completions_of_every_shell_ask_the_program() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = holdfast(["completions", shell]).ok();
-        assert!(script.contains("COMPLETE") && script.contains(shell), "{shell}: {script}");
+        assert!(
+            script.contains("COMPLETE") && script.contains(shell),
+            "{shell}: {script}"
+        );
     }
 }
 

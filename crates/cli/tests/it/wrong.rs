@@ -1,39 +1,13 @@
-//! Wrong uses, one a line: each is refused with the right exit code, and its message names the
-//! subject and the remedy.
+//! Wrong uses that take more than a command line: each is refused with the right exit code, and its
+//! message names the subject and the remedy. `scripts/wrong-uses.txt` has the others.
 
-use crate::fixture::{HOLDFAST, Place, Run, holdfast, named};
-use holdfast_testkit::skip::skipped;
+use crate::fixture::{HOLDFAST, Place, Run, call, holdfast, named};
 use holdfast_volume::BLOCK;
 use holdfast_volume::superblock::{SLOTS, Superblock};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// Arguments of a call, its exit code, and two parts of its message: the subject and the remedy.
-type Wrong = (&'static str, i32, &'static str, &'static str);
-
-/// A part of the list.
-fn table(title: &str) -> Vec<Wrong> {
-    let heading = format!("[{title}]");
-    let lines = include_str!("wrong.list").lines();
-    let mut table = Vec::new();
-    for line in lines.skip_while(|line| *line != heading).skip(1) {
-        let mut fields = line.split('|').map(str::trim);
-        match (fields.next(), fields.next(), fields.next()) {
-            _ if line.starts_with('[') => break,
-            _ if line.is_empty() || line.starts_with('#') => {}
-            (Some(words), Some(code), Some(thing)) => {
-                let remedy = fields.next().unwrap_or_default();
-                table.push((words, code.parse().expect("a number"), thing, remedy));
-            }
-            _ => panic!("not a line of the list: {line:?}"),
-        }
-    }
-    assert!(!table.is_empty(), "{title}");
-    table
-}
 
 /// A folder with the files that the calls name.
 fn furnish(place: &Place) {
@@ -75,93 +49,19 @@ fn furnish(place: &Place) {
     rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o644.into()).unwrap();
 }
 
-/// Calls the command in a folder.
-fn call(dir: &Path, words: &str, change: &dyn Fn(&mut Command)) -> Run {
-    let mut command = Command::new(HOLDFAST);
-    command.args(words.split_whitespace()).current_dir(dir);
-    command.stdin(Stdio::null()).arg0("holdfast");
-    change(&mut command);
-    command.output().unwrap().into()
-}
-
-/// Asserts all lines of a table; prints each that fails.
-#[track_caller]
-fn assert_refused(dir: &Path, title: &str, change: &dyn Fn(&mut Command)) {
-    let mut missed = Vec::new();
-    for (words, code, thing, remedy) in table(title) {
-        let run = call(dir, words, change);
-        let said = format!("{}{}", run.out, run.error);
-        // An OS error number never stands alone: its text is printed too.
-        let is_bare = said.contains("holdfast: Invalid argument") || said.contains("panicked");
-        if run.code != Some(code) || !said.contains(thing) || !said.contains(remedy) || is_bare {
-            missed.push(format!(
-                "holdfast {words}: {:?} for {code}, {thing:?}, {remedy:?}:\n{said}",
-                run.code
-            ));
-        }
-    }
-    assert!(missed.is_empty(), "{}", missed.join("\n"));
-    assert!(!Path::new("/dev/holdfast-typo").exists());
-}
-
-fn as_it_is(_: &mut Command) {}
-
 #[test]
-fn wrong_uses_are_refused_by_name_and_with_a_remedy() {
+fn a_volume_of_an_older_format_is_told_from_a_damaged_one() {
     let place = Place::new();
     furnish(&place);
-    let before = fs::read(place.path("e4")).unwrap();
-    assert_refused(&place.path(""), "any user, nothing mounted", &as_it_is);
-    assert!(fs::read(place.path("e4")).unwrap() == before);
-    for left in ["x.hf", "x", "m", "none"] {
-        assert!(!place.path(left).exists(), "{left}");
+    let old = place.path("old.hf");
+    for (command, code) in [("fsck", 8), ("info", 1)] {
+        let said = call(&[&command, &old]).fails(code);
+        let what = "no usable superblock (its format is older than version 1";
+        assert!(
+            said.contains(what) && said.contains("holdfast mkfs"),
+            "{said}"
+        );
     }
-    holdfast(["fsck", place.path("v.hf").to_str().unwrap()]).ok();
-}
-
-#[test]
-fn wrong_mounts_are_refused_by_name_and_with_a_remedy() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    furnish(&place);
-    assert_refused(&place.path(""), "mounts", &as_it_is);
-    assert!(!place.path("m").exists());
-}
-
-#[test]
-fn wrong_uses_of_a_mount_are_refused_by_name_and_with_a_remedy() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    furnish(&place);
-    let image = place.path("v.hf");
-    holdfast(["mount", image.to_str().unwrap(), &place.mnt()]).ok();
-    assert_refused(&place.path(""), "within a mount", &as_it_is);
-    assert_eq!(fs::read(place.path("mnt/file")).unwrap(), b"x");
-    place.umount();
-    holdfast(["fsck", image.to_str().unwrap()]).ok();
-}
-
-/// The call runs as an ordinary user.
-fn as_user(command: &mut Command) {
-    command.uid(12_345).gid(12_345);
-}
-
-#[test]
-fn wrong_uses_of_users_are_refused_by_name_and_with_a_remedy() {
-    if !rustix::process::geteuid().is_root() {
-        return skipped("becoming another user takes root");
-    }
-    let place = Place::new();
-    furnish(&place);
-    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-    // Other users may lack access to the folder of the command.
-    let help = Command::new(HOLDFAST).arg("--help").uid(12_345).output();
-    if !help.is_ok_and(|output| output.status.success()) {
-        return skipped("another user cannot run the command where it lies");
-    }
-    assert_refused(&place.path(""), "ordinary users", &as_user);
 }
 
 /// Runs `$2 mount` in the root directory `$1`, with a `/dev` of its own that `$3` fills. (A mount
