@@ -2,15 +2,7 @@
 
 /// A number with thousands separators.
 pub(crate) fn number(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index != 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    indicatif::HumanCount(value).to_string()
 }
 
 /// Bytes in a unit that leaves one to four digits before the point.
