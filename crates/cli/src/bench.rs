@@ -5,14 +5,13 @@
 use crate::info::units::{bytes, number};
 use crate::message::{Failure, Result};
 use crate::output::print_json;
-use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use crate::warm::catch_stops;
+use serde_json::json;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bytes of a small file.
@@ -59,96 +58,67 @@ pub(crate) struct Arguments {
 struct Scratch {
     top: PathBuf,
     files: u64,
-    stop: Arc<AtomicBool>,
+    stop: Arc<AtomicUsize>,
 }
 
-/// What is measured: a key, the text, and whether the work is counted in bytes.
-type Measurement = (
-    &'static str,
-    &'static str,
-    bool,
-    fn(&mut Scratch) -> io::Result<u64>,
-);
+/// What is measured: a key, the text, the unit and the work, which gives files or bytes.
+type Measurement = (&'static str, &'static str, &'static str, Work);
+type Work = fn(&mut Scratch) -> io::Result<u64>;
 
 const MEASUREMENTS: [Measurement; 6] = [
-    ("create", "make files of 1 KiB", false, Scratch::create),
-    ("list", "list them with attributes", false, Scratch::list),
-    ("read", "read them", false, Scratch::read),
-    ("write_large", "write 64 MiB, durable", true, Scratch::fill),
-    ("read_large", "read it", true, Scratch::read_large),
-    ("remove", "remove the small files", false, Scratch::remove),
+    ("create", "make files of 1 KiB", FILES, Scratch::create),
+    ("list", "list them with attributes", FILES, Scratch::list),
+    ("read", "read them", FILES, Scratch::read),
+    ("write_large", "write 64 MiB, durable", BYTES, Scratch::fill),
+    ("read_large", "read 64 MiB", BYTES, Scratch::read_large),
+    ("remove", "remove the small files", FILES, Scratch::remove),
 ];
-
-#[derive(Serialize)]
-struct Report<'r> {
-    dir: &'r Path,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    beside: Option<&'r Path>,
-    results: Vec<Measured>,
-}
-
-/// Files or bytes a second.
-#[derive(Serialize)]
-struct Measured {
-    name: &'static str,
-    unit: &'static str,
-    per_second: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    beside_per_second: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ratio: Option<f64>,
-}
+const FILES: &str = "files";
+const BYTES: &str = "bytes";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        let caught = flag::register(signal, Arc::clone(&stop));
-        caught.map_err(|error| Failure::new(error).about("the handler of signals"))?;
-    }
+    let stop = catch_stops().map_err(|error| Failure::of(&error).about("signals"))?;
     let dirs = [Some(&arguments.dir), arguments.beside.as_ref()];
-    let mut places = Vec::new();
-    for dir in dirs.into_iter().flatten() {
-        let scratch = Scratch::below(dir, arguments.files, Arc::clone(&stop))?;
-        places.push((dir, scratch));
+    let begin = |dir: &PathBuf| Scratch::below(dir, arguments.files, Arc::clone(&stop));
+    let places = dirs.into_iter().flatten().map(begin);
+    let mut places = places.collect::<Result<Vec<_>>>()?;
+    let mut results = Vec::new();
+    if !arguments.json && arguments.beside.is_some() {
+        anstream::println!("{:>44}{:>16}{:>8}", "DIR", "BESIDE", "RATIO");
     }
-    let mut report = Report {
-        dir: &arguments.dir,
-        beside: arguments.beside.as_deref(),
-        results: Vec::new(),
-    };
-    let show = |line: &str| match arguments.json {
-        true => Ok(()),
-        false => writeln!(anstream::stdout(), "{}", line.trim_end()),
-    };
-    show(&format!("DIR: {}", report.dir.display()))?;
-    if let Some(beside) = report.beside {
-        show(&format!("BESIDE: {}", beside.display()))?;
-        show(&format!("{:>44}{:>16}{:>8}", "DIR", "BESIDE", "RATIO"))?;
-    }
-    for measurement in &MEASUREMENTS {
-        let mut rates = Vec::new();
-        for (dir, scratch) in &mut places {
-            let failed = |error: io::Error| {
-                let failure = Failure::new(format!("{}: {error}", measurement.1)).at(dir);
-                failure.hint("it takes 100m of space, and the right to write there")
-            };
-            rates.push(scratch.rate(measurement.3).map_err(failed)?);
+    for (name, text, unit, work) in MEASUREMENTS {
+        let rates = places.iter_mut().map(|place| place.rate(text, work));
+        let rates = rates.collect::<Result<Vec<f64>>>()?;
+        let ratio = rates.get(1).map(|beside| rates[0] / beside);
+        if arguments.json {
+            results.push(json!({
+                "name": name,
+                "unit": unit,
+                "per_second": rates[0],
+                "beside_per_second": rates.get(1),
+                "ratio": ratio,
+            }));
+            continue;
         }
-        let measured = Measured::of(measurement, &rates);
-        show(&measured.line(measurement))?;
-        report.results.push(measured);
+        let mut line = format!("{text:28}");
+        for rate in rates {
+            let shown = [number, bytes][usize::from(unit == BYTES)];
+            line += &format!("{:>16}", shown(rate as u64) + "/s");
+        }
+        let ratio = ratio.map(|ratio| format!("{ratio:>8.2}"));
+        writeln!(anstream::stdout(), "{line}{}", ratio.unwrap_or_default())?;
     }
-    for (dir, scratch) in &places {
-        fs::remove_dir_all(&scratch.top).map_err(|error| Failure::of(&error).at(dir))?;
+    for place in &places {
+        fs::remove_dir_all(&place.top).map_err(|error| Failure::of(&error).at(&place.top))?;
     }
     match arguments.json {
-        true => print_json(&report),
+        true => print_json(&json!({ "results": results })),
         false => Ok(()),
     }
 }
 
 impl Scratch {
-    fn below(dir: &Path, files: u64, stop: Arc<AtomicBool>) -> Result<Self> {
+    fn below(dir: &Path, files: u64, stop: Arc<AtomicUsize>) -> Result<Self> {
         let top = dir.join(format!("holdfast-bench-{}", std::process::id()));
         fs::create_dir(&top).map_err(|error| {
             let failure = Failure::new(error).at(dir);
@@ -158,17 +128,18 @@ impl Scratch {
     }
 
     /// Files or bytes a second.
-    fn rate(&mut self, work: fn(&mut Self) -> io::Result<u64>) -> io::Result<f64> {
+    fn rate(&mut self, text: &str, work: Work) -> Result<f64> {
         let begun = Instant::now();
-        let done = work(self)?;
-        Ok(done as f64 / begun.elapsed().as_secs_f64().max(1e-9))
+        let about = format!("{}: {text}", self.top.display());
+        let done = work(self).map_err(|error| Failure::of(&error).about(about))?;
+        Ok(done as f64 / begun.elapsed().as_secs_f64())
     }
 
     /// Does one thing for each of `times`, as long as there is time; gives how many were done.
     fn each(&self, times: u64, mut one: impl FnMut(u64) -> io::Result<()>) -> io::Result<u64> {
         let begun = Instant::now();
         for index in 0..times {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) > 0 {
                 return Err(io::Error::other("stopped by a signal"));
             }
             if begun.elapsed() > LONGEST {
@@ -242,29 +213,5 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // It is gone already, unless a failure is reported.
         let _ = fs::remove_dir_all(&self.top);
-    }
-}
-
-impl Measured {
-    fn of((name, _, is_bytes, _): &Measurement, rates: &[f64]) -> Self {
-        let beside_per_second = rates.get(1).copied();
-        Self {
-            name,
-            unit: if *is_bytes { "bytes" } else { "files" },
-            per_second: rates[0],
-            beside_per_second,
-            ratio: beside_per_second.map(|beside| rates[0] / beside.max(1e-9)),
-        }
-    }
-
-    fn line(&self, (_, text, is_bytes, _): &Measurement) -> String {
-        let shown = |rate: f64| match is_bytes {
-            true => format!("{}/s", bytes(rate as u64)),
-            false => format!("{}/s", number(rate as u64)),
-        };
-        let (own, beside) = (shown(self.per_second), self.beside_per_second.map(shown));
-        let ratio = self.ratio.map(|ratio| format!("{ratio:.2}"));
-        let (beside, ratio) = (beside.unwrap_or_default(), ratio.unwrap_or_default());
-        format!("{text:28}{own:>16}{beside:>16}{ratio:>8}")
     }
 }

@@ -5,10 +5,10 @@ use crate::engine::names::parse_owner;
 use crate::info::units::{bytes, number};
 use crate::message::{Failure, Result, unless_failed};
 use crate::mount::size::amount;
-use crate::output::{Counts, Output};
+use crate::output::{Output, counts};
 use crate::volume::{DEVICES_HINT, close_after};
 use holdfast::{Copied, CopyOptions, Options, Volume, VolumeError, VolumeInfo};
-use serde::Serialize;
+use serde_json::json;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -124,16 +124,18 @@ fn report(
     copied: Option<&Copied>,
 ) -> Result<()> {
     let path = &arguments.volume;
-    let made = Made {
-        volume: path,
-        uuid: &info.uuid,
-        label: &info.label,
-        size_bytes: info.size,
-        groups: info.groups,
-        journal_bytes: info.journal_size,
-        image_made: is_new,
-        copied: copied.map(Counts::of),
-    };
+    let mut made = json!({
+        "volume": path.display().to_string(),
+        "uuid": info.uuid,
+        "label": info.label,
+        "size_bytes": info.size,
+        "groups": info.groups,
+        "journal_bytes": info.journal_size,
+        "image_made": is_new,
+    });
+    if let Some(copied) = copied {
+        made["copied"] = counts(copied);
+    }
     let mut text = format!(
         "{}: a volume of {}, {} groups, a journal of {}, {}\n",
         path.display(),
@@ -158,21 +160,6 @@ fn report(
         false => arguments.output.copied(path, copied, "copied"),
     };
     done.map_err(|failure| failure.at(path))
-}
-
-/// The volume that was made, for programs.
-#[derive(Serialize)]
-struct Made<'m> {
-    volume: &'m Path,
-    uuid: &'m str,
-    label: &'m str,
-    size_bytes: u64,
-    groups: u64,
-    journal_bytes: u64,
-    /// Was the image file made?
-    image_made: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    copied: Option<Counts>,
 }
 
 /// Copies the content of a directory of the host into the root.

@@ -6,6 +6,7 @@ use crate::copy::meter::summary;
 use crate::message::{Result, unless_failed};
 use holdfast::Copied;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -42,10 +43,9 @@ impl Output {
     /// If names were not `done`; those of standard output.
     pub(crate) fn copied(&self, to: &Path, copied: &Copied, done: &str) -> Result<()> {
         if self.json {
-            print_json(&Target {
-                target: to,
-                counts: Counts::of(copied),
-            })?;
+            let mut report = counts(copied);
+            report["target"] = json!(to.display().to_string());
+            print_json(&report)?;
         } else {
             print(&summary(to, copied, self.quiet))?;
         }
@@ -65,43 +65,19 @@ fn print(text: &str) -> Result<()> {
     Ok(anstream::stdout().write_all(text.as_bytes())?)
 }
 
-/// A path, and what is said of it.
-#[derive(Serialize)]
-struct Target<'t> {
-    target: &'t Path,
-    #[serde(flatten)]
-    counts: Counts,
-}
-
-/// What was copied.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Counts {
-    directories: u64,
-    files: u64,
-    symlinks: u64,
-    links: u64,
-    special: u64,
-    bytes: u64,
-    failed: u64,
-    /// Names that lack an attribute of their source.
-    owners_lost: u64,
-    xattrs_lost: u64,
-    times_lost: u64,
-}
-
-impl Counts {
-    pub(crate) fn of(copied: &Copied) -> Self {
-        Self {
-            directories: copied.directories,
-            files: copied.files,
-            symlinks: copied.symlinks,
-            links: copied.links,
-            special: copied.special,
-            bytes: copied.bytes,
-            failed: copied.failed,
-            owners_lost: copied.lost.owners.0,
-            xattrs_lost: copied.lost.xattrs.0,
-            times_lost: copied.lost.times.0,
-        }
-    }
+/// The counts of a copy. Names that lack an attribute of their source are lost ones.
+pub(crate) fn counts(copied: &Copied) -> Value {
+    let lost = &copied.lost;
+    json!({
+        "directories": copied.directories,
+        "files": copied.files,
+        "symlinks": copied.symlinks,
+        "links": copied.links,
+        "special": copied.special,
+        "bytes": copied.bytes,
+        "failed": copied.failed,
+        "owners_lost": lost.owners.0,
+        "xattrs_lost": lost.xattrs.0,
+        "times_lost": lost.times.0,
+    })
 }

@@ -9,8 +9,8 @@ use crate::output::Output;
 use crate::target::Target;
 use crate::volume::{close_after, open};
 use clap_complete::ArgValueCompleter;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
+use serde_json::json;
+use std::path::PathBuf;
 
 /// Grow a volume, mounted or not
 ///
@@ -59,20 +59,6 @@ pub(crate) struct TrimArguments {
 /// The remedy for a size that is too small.
 const ONLY_GROWS: &str = "volumes only grow: copy the files to a smaller one";
 
-/// The result of a resize, for programs.
-#[derive(Serialize)]
-struct Resized<'r> {
-    target: &'r Path,
-    size_bytes: u64,
-}
-
-/// The result of a trim, for programs.
-#[derive(Serialize)]
-struct Trimmed<'r> {
-    target: &'r Path,
-    trimmed_bytes: u64,
-}
-
 pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
     let path = &arguments.target;
     let size = match Target::of(path)? {
@@ -100,11 +86,9 @@ pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
             close_after(volume, &image, grown)?
         }
     };
-    let report = Resized {
-        target: path,
-        size_bytes: size,
-    };
-    let text = format!("{}: {}\n", path.display(), bytes(size));
+    let target = path.display().to_string();
+    let text = format!("{target}: {}\n", bytes(size));
+    let report = json!({ "target": target, "size_bytes": size });
     arguments.output.print(&report, text)
 }
 
@@ -124,10 +108,8 @@ pub(crate) fn trim(arguments: &TrimArguments) -> Result<()> {
             close_after(volume, &image, trimmed)?
         }
     };
-    let report = Trimmed {
-        target: path,
-        trimmed_bytes: trimmed,
-    };
-    let text = format!("{}: {} given back\n", path.display(), bytes(trimmed));
+    let target = path.display().to_string();
+    let text = format!("{target}: {} given back\n", bytes(trimmed));
+    let report = json!({ "target": target, "trimmed_bytes": trimmed });
     arguments.output.print(&report, text)
 }

@@ -14,7 +14,7 @@ use super::{Inside, Job, RawPath, perform};
 use crate::complete;
 use crate::copy::place::Place;
 use crate::message::{Failure, Result, unless_failed};
-use crate::output::{self, Output, print_json};
+use crate::output::{Output, counts, print_json};
 
 /// Unpack a tar archive into a volume, mounted or not
 ///
@@ -101,10 +101,10 @@ pub(crate) fn unpack(arguments: &UnpackArguments) -> Result<()> {
         permissions: arguments.same_permissions.then_some(true),
         numeric: arguments.numeric_owner,
     };
-    let counts = perform(&inside, job, Some((archive, &arguments.archive)))?;
+    let unpacked = perform(&inside, job, Some((archive, &arguments.archive)))?;
     let to = Path::new(&arguments.to);
     let done = "unpacked as the archive has them";
-    arguments.output.copied(to, &Copied::from(&counts), done)
+    arguments.output.copied(to, &Copied::from(&unpacked), done)
 }
 
 pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
@@ -127,11 +127,11 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
     };
     let name = arguments.output.as_deref();
     let name = name.unwrap_or(Path::new("standard output"));
-    let counts = perform(&inside, job, Some((out, name)))?;
+    let done = perform(&inside, job, Some((out, name)))?;
     if arguments.json {
-        print_json(&output::Counts::of(&Copied::from(&counts)))?;
+        print_json(&counts(&Copied::from(&done)))?;
     }
-    unless_failed(counts.failed, "packed")
+    unless_failed(done.failed, "packed")
 }
 
 fn open(path: &Path) -> Result<OwnedFd> {

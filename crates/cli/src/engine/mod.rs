@@ -23,4 +23,4 @@ mod stream;
 pub(crate) mod trees;
 
 pub(crate) use client::{Inside, perform};
-pub(crate) use job::{Counts, Job, RawPath};
+pub(crate) use job::{Job, RawPath};

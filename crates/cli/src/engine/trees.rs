@@ -5,10 +5,10 @@ use std::io;
 use std::path::Component;
 
 use clap_complete::ArgValueCompleter;
-use serde::Serialize;
+use serde_json::json;
 
 use super::names::parse_owner;
-use super::{Counts, Inside, Job, RawPath, perform};
+use super::{Inside, Job, RawPath, perform};
 use crate::complete;
 use crate::copy::place::Place;
 use crate::message::{Failure, Result, unless_failed};
@@ -82,30 +82,19 @@ struct Trees {
     json: bool,
 }
 
-/// Counts of names.
-#[derive(Default, Serialize)]
-struct Done {
-    names: u64,
-    failed: u64,
-}
-
-impl Done {
-    fn add(&mut self, counts: &Counts) {
-        self.names += counts.names;
-        self.failed += counts.failed;
+/// Prints the counts of names as JSON if asked to.
+///
+/// # Errors
+/// If names were not `done`.
+fn report((names, failed): (u64, u64), json: bool, done: &str) -> Result<()> {
+    if json {
+        print_json(&json!({ "names": names, "failed": failed }))?;
     }
-
-    /// Prints the counts as JSON if asked to, and fails if names failed.
-    fn report(&self, json: bool, done: &str) -> Result<()> {
-        if json {
-            print_json(self)?;
-        }
-        unless_failed(self.failed, done)
-    }
+    unless_failed(failed, done)
 }
 
 pub(crate) fn remove(arguments: &RemoveArguments) -> Result<()> {
-    let mut done = Done::default();
+    let mut done = (0, 0);
     for text in &arguments.paths {
         let place = Place::of(text);
         let inside = Inside::of(&place, "rm(1) removes it");
@@ -118,9 +107,10 @@ pub(crate) fn remove(arguments: &RemoveArguments) -> Result<()> {
         refuse_tree(&place, is_dir, arguments.recursive, "-r removes it")?;
         let inside = inside?;
         let path = RawPath::from(&*inside.path);
-        done.add(&perform(&inside, Job::Remove { path }, None)?);
+        let counts = perform(&inside, Job::Remove { path }, None)?;
+        done = (done.0 + counts.names, done.1 + counts.failed);
     }
-    done.report(arguments.json, "removed")
+    report(done, arguments.json, "removed")
 }
 
 pub(crate) fn owner(arguments: &OwnerArguments) -> Result<()> {
@@ -142,7 +132,7 @@ pub(crate) fn mode(arguments: &ModeArguments) -> Result<()> {
 }
 
 fn each(trees: &Trees, instead: &str, job: impl Fn(RawPath) -> Job) -> Result<()> {
-    let mut done = Done::default();
+    let mut done = (0, 0);
     for text in &trees.paths {
         let place = Place::of(text);
         let is_dir = is_dir(&place, false)?;
@@ -150,9 +140,10 @@ fn each(trees: &Trees, instead: &str, job: impl Fn(RawPath) -> Job) -> Result<()
         refuse_tree(&place, is_dir == Some(true), trees.recursive, hint)?;
         let inside = Inside::of(&place, instead)?;
         let path = RawPath::from(&*inside.path);
-        done.add(&perform(&inside, job(path), None)?);
+        let counts = perform(&inside, job(path), None)?;
+        done = (done.0 + counts.names, done.1 + counts.failed);
     }
-    done.report(trees.json, "changed")
+    report(done, trees.json, "changed")
 }
 
 /// Is it a directory? Links are not followed. `None`: it does not exist, which is no error if

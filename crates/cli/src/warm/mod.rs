@@ -179,8 +179,8 @@ fn all(walk: &Walk, look: impl Fn()) -> io::Result<()> {
     })
 }
 
-/// Catches the signals that stop the walk; the value becomes the signal that came.
-fn catch_stops() -> io::Result<Arc<AtomicUsize>> {
+/// Catches the signals that stop the work; the value becomes the signal that came.
+pub(crate) fn catch_stops() -> io::Result<Arc<AtomicUsize>> {
     let came = Arc::default();
     for signal in [SIGINT, SIGTERM] {
         flag::register_usize(signal, Arc::clone(&came), signal as usize)?;
