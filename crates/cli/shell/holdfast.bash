@@ -13,11 +13,11 @@ _holdfast() {
     done
     local whole=${words[index]}
     local before=${whole%"$2"} IFS=$'\013'
-    COMPREPLY=($(_CLAP_IFS="$IFS" _CLAP_COMPLETE_INDEX="$index" VARIABLE=bash \
-        COMPLETER -- "${words[@]}" 2>/dev/null)) || COMPREPLY=()
+    COMPREPLY=($(_CLAP_IFS="$IFS" _CLAP_COMPLETE_INDEX="$index" COMPLETE=bash \
+        holdfast -- "${words[@]}" 2>/dev/null)) || COMPREPLY=()
     COMPREPLY=("${COMPREPLY[@]#"$before"}")
     if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/:] ]]; then
         compopt -o nospace
     fi
 }
-complete -o bashdefault -o nosort -F _holdfast BIN
+complete -o bashdefault -o nosort -F _holdfast holdfast

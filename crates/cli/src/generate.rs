@@ -1,7 +1,7 @@
 //! Shell completions: the scripts that ask this program.
 
-use crate::{complete, message::Result};
-use clap_complete::Shell;
+use crate::message::Result;
+use clap_complete::{Shell, env::Shells};
 use std::io::{self, Write as _};
 
 /// Print the script that makes a shell complete commands, options and paths
@@ -16,12 +16,14 @@ pub(crate) struct CompletionsArguments {
 }
 
 pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<()> {
+    // bash splits words at `=` and `:`, which the script of `clap_complete` does not expect.
+    let mut script = include_bytes!("../shell/holdfast.bash").to_vec();
+    let shells = Shells::builtins();
     let name = arguments.shell.to_string();
-    let mut script = Vec::new();
-    if let Some(shell) = complete::SHELLS.completer(&name) {
-        let (variable, program) = (complete::VARIABLE, "holdfast");
-        shell.write_registration(variable, program, program, program, &mut script)?;
+    if let Some(shell) = shells.completer(&name).filter(|_| name != "bash") {
+        script.clear();
+        let program = "holdfast";
+        shell.write_registration("COMPLETE", program, program, program, &mut script)?;
     }
-    io::stdout().write_all(&script)?;
-    Ok(())
+    Ok(io::stdout().write_all(&script)?)
 }

@@ -93,10 +93,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    CompleteEnv::with_factory(Cli::command)
-        .var(complete::VARIABLE)
-        .shells(complete::SHELLS)
-        .complete();
+    CompleteEnv::with_factory(Cli::command).complete();
     let arguments: Vec<_> = std::env::args_os().collect();
     let named = arguments.first().and_then(|name| Helper::named(name));
     if let Some(helper) = named.or_else(|| Helper::of_mount_fuse(&arguments, is_command)) {
