@@ -23,7 +23,6 @@ pub(crate) struct ManArguments {
     out: Option<PathBuf>,
 }
 
-const SECTIONS: &str = include_str!("../man/sections");
 /// Pages that are not of a command.
 const PAGES: [(&str, &str); 2] = [
     (
@@ -42,19 +41,17 @@ const ORDER: [&str; 5] = [
 ];
 /// The date on the pages: of the release.
 const DATE: &str = "2026-11-30";
-const MANUAL: &str = "Holdfast";
 /// The column of explanations in a list of options.
 const COLUMN: &str = "                      ";
 
 pub(crate) fn man(arguments: &ManArguments, command: Command) -> Result<()> {
     let Some(dir) = &arguments.out else {
-        return Ok(io::stdout().write_all(&page(command, "1")?)?);
+        return Ok(io::stdout().write_all(&page(&command, "1")?)?);
     };
-    let written = write_pages(dir, command);
-    Ok(written.map_err(|error| {
+    write_pages(dir, command).map_err(|error| {
         let failure = Failure::new(format!("the pages cannot be written: {error}")).at(dir);
         failure.hint("name a directory that this user may write to, or one to be made")
-    })?)
+    })
 }
 
 fn write_pages(dir: &Path, command: Command) -> io::Result<()> {
@@ -70,7 +67,7 @@ fn write_pages(dir: &Path, command: Command) -> io::Result<()> {
     ] {
         // Helpers of mount(8) are in section 8 of the manual.
         let path = dir.join(format!("{}.8", helper.get_name()));
-        fs::write(path, page(helper, "8")?)?;
+        fs::write(path, page(&helper, "8")?)?;
     }
     PAGES
         .iter()
@@ -83,50 +80,39 @@ fn write_command(dir: &Path, command: &Command) -> io::Result<()> {
         write_command(dir, below)?;
     }
     let name = command.get_display_name().unwrap_or(command.get_name());
-    fs::write(dir.join(format!("{name}.1")), page(command.clone(), "1")?)
+    fs::write(dir.join(format!("{name}.1")), page(command, "1")?)
 }
 
-fn page(command: Command, section: &str) -> io::Result<Vec<u8>> {
-    let version = command.get_version().unwrap_or(env!("CARGO_PKG_VERSION"));
-    let source = format!("{MANUAL} {version}");
-    let description = command.get_long_about().or(command.get_about());
-    let description = description.map(ToString::to_string).unwrap_or_default();
-    let extra = command.get_after_long_help().map(ToString::to_string);
-    let has_options = command.get_arguments().any(|it| !it.is_hide_set());
-    let has_commands = command.get_subcommands().any(|it| !it.is_hide_set());
-    let name = command
-        .get_display_name()
-        .unwrap_or(command.get_name())
-        .to_owned();
-    let man = Man::new(command)
-        .date(DATE)
-        .manual(MANUAL)
-        .source(source)
+fn page(command: &Command, section: &str) -> io::Result<Vec<u8>> {
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let man = Man::new(command.clone()).date(DATE).manual("Holdfast");
+    let man = man
+        .source(concat!("Holdfast ", env!("CARGO_PKG_VERSION")))
         .section(section);
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     let mut text = ".SH DESCRIPTION\n".to_owned();
-    paragraphs(&description, &mut text);
-    page.extend(text.as_bytes());
-    if has_options {
-        let mut options = Vec::new();
-        man.render_options_section(&mut options)?;
-        page.extend(without_blanks(&String::from_utf8_lossy(&options)).as_bytes());
+    if let Some(description) = command.get_long_about().or(command.get_about()) {
+        paragraphs(&description.to_string(), &mut text);
     }
+    let mut options = Vec::new();
+    man.render_options_section(&mut options)?;
+    text += &without_blanks(&String::from_utf8_lossy(&options));
+    let extra = command.get_after_long_help().map(ToString::to_string);
     if let Some((list, notes)) = extra.as_deref().and_then(|text| text.split_once("\n\n")) {
-        let mut text = ".SH MOUNT OPTIONS\n".to_owned();
+        text += ".SH MOUNT OPTIONS\n";
         option_list(list, &mut text);
-        text.push_str(".SH NOTES\n");
+        text += ".SH NOTES\n";
         paragraphs(notes, &mut text);
-        page.extend(text.as_bytes());
     }
-    if has_commands {
+    page.extend(text.as_bytes());
+    if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
     for heading in ORDER {
-        let body = named_section(&name, heading).or_else(|| named_section("*", heading));
+        let body = named_section(name, heading).or_else(|| named_section("*", heading));
         if let Some(body) = body {
             write!(page, ".SH {heading}\n{body}")?;
         }
@@ -135,8 +121,8 @@ fn page(command: Command, section: &str) -> io::Result<Vec<u8>> {
 }
 
 /// The body of a section in the part of `man/sections` for a page.
-fn named_section<'s>(page: &str, heading: &str) -> Option<&'s str> {
-    let part = SECTIONS
+fn named_section(page: &str, heading: &str) -> Option<&'static str> {
+    let part = include_str!("../man/sections")
         .split("=== ")
         .find(|part| part.lines().next() == Some(page))?;
     let section = part.split(".SH ").skip(1);
@@ -201,7 +187,7 @@ fn option_list(text: &str, out: &mut String) {
             continue;
         }
         let (name, help) = match line.split_at_checked(COLUMN.len()) {
-            Some((name, help)) if name.ends_with(' ') => (name.trim(), help),
+            Some((name, help)) if name.as_bytes().last() == Some(&b' ') => (name.trim(), help),
             _ => (line.trim(), ""),
         };
         if !names.is_empty() {

@@ -1,7 +1,6 @@
 //! What is made from the definitions of the command line: help, completions, manual pages.
 
-use crate::fixture::{Place, holdfast, named};
-use std::fs;
+use crate::fixture::{holdfast, named};
 
 const COMMANDS: [&str; 6] = ["mount", "umount", "info", "trace", "completions", "man"];
 
@@ -62,26 +61,6 @@ fn completions_of_every_shell_ask_the_program() {
             script.contains("COMPLETE") && script.contains(shell),
             "{shell}: {script}"
         );
-    }
-}
-
-#[test]
-fn the_manual_has_a_page_for_every_command_and_helper() {
-    let page = holdfast(["man"]).ok();
-    assert!(page.contains(".TH holdfast 1"), "{page}");
-    let place = Place::new();
-    let out = place.path("man");
-    holdfast(["man".as_ref(), "--out".as_ref(), out.as_os_str()]).ok();
-    for command in COMMANDS {
-        assert!(page.contains(command), "{command}");
-        let own = fs::read_to_string(out.join(format!("holdfast-{command}.1"))).unwrap();
-        assert!(own.contains(".SH SYNOPSIS"), "{own}");
-    }
-    let mount = fs::read_to_string(out.join("holdfast-mount.1")).unwrap();
-    assert!(mount.contains("nr_inodes=NUMBER"), "{mount}");
-    for helper in ["mount.holdfast.8", "umount.holdfast.8"] {
-        let own = fs::read_to_string(out.join(helper)).unwrap();
-        assert!(own.contains(" 8 "), "{own}");
     }
 }
 
