@@ -44,13 +44,9 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The transport that this word is the name of.
-    pub(crate) fn transport(self) -> Option<&'static str> {
-        match self {
-            Self::Auto => Some("auto"),
-            Self::Dev => Some("dev"),
-            Self::Uring => Some("uring"),
-            Self::Mem | Self::Volume | Self::Dir => None,
-        }
+    pub(crate) fn transport(self) -> Option<String> {
+        let is_one = matches!(self, Self::Auto | Self::Dev | Self::Uring);
+        is_one.then(|| format!("{self:?}").to_lowercase())
     }
 }
 
@@ -113,33 +109,23 @@ impl Source {
     /// # Errors
     /// If the argument means a source of another type.
     pub(crate) fn of_type(given: &OsStr, kind: Option<Kind>) -> Result<Self> {
-        let other = |message, hint| {
-            let failure = Failure::new(message).about(given.display());
-            Err(failure.hint(hint))
+        let (found, other) = match (Self::of(given), kind) {
+            (_, Some(Kind::Mem)) if given == "mem" || given == "none" => return Ok(Self::Memory),
+            (Ok(Self::Volume(path)), Some(Kind::Dir)) if !path.exists() => {
+                return Ok(Self::Directory(path));
+            }
+            (Ok(Self::Memory), Some(Kind::Volume | Kind::Dir)) => {
+                ("a file system in memory", "mem")
+            }
+            (Ok(Self::Directory(_)), Some(Kind::Mem | Kind::Volume)) => ("a directory", "dir"),
+            (Ok(Self::Volume(_)), Some(Kind::Mem | Kind::Dir)) => {
+                ("an image or a device", "volume")
+            }
+            (source, _) => return source,
         };
-        match (kind, Self::of(given)) {
-            (Some(Kind::Mem), _) if given == "mem" || given == "none" => Ok(Self::Memory),
-            (Some(Kind::Mem), Ok(Self::Volume(_) | Self::Directory(_))) => other(
-                "is no file system in memory, which -t mem asks for",
-                "-t mem takes mem: as SOURCE; without -t, SOURCE tells its type",
-            ),
-            (Some(Kind::Volume), Ok(Self::Directory(_))) => other(
-                "is a directory, and no volume, which -t volume asks for",
-                "-t dir mounts a directory; a volume is an image file or a block device",
-            ),
-            (Some(Kind::Dir), Ok(Self::Volume(path))) => match path.exists() {
-                false => Ok(Self::Directory(path)),
-                true => other(
-                    "is no directory, which -t dir asks for",
-                    "-t volume mounts an image file or a block device",
-                ),
-            },
-            (Some(Kind::Volume | Kind::Dir), Ok(Self::Memory)) => other(
-                "is a new file system in memory",
-                "-t mem mounts it; for a file of this name: ./mem:",
-            ),
-            (_, source) => source,
-        }
+        let failure = Failure::new(format!("is {found}, which -t does not ask for"));
+        let failure = failure.about(given.display());
+        Err(failure.hint(format!("-t {other}, or leave -t out")))
     }
 
     /// The argument that means this.
@@ -215,7 +201,7 @@ mod tests {
         assert_eq!(of(Kind::Dir, "/no/such"), Ok(missing));
         assert_eq!(of(Kind::Dev, "mem:"), Ok(Source::Memory));
         for (kind, given, hint) in [
-            (Kind::Mem, "a.hf", "mem:"),
+            (Kind::Mem, "a.hf", "-t volume"),
             (Kind::Volume, "/tmp", "-t dir"),
             (Kind::Volume, "mem:", "-t mem"),
             (Kind::Dir, "mem:", "-t mem"),

@@ -4,14 +4,6 @@ use crate::fixture::{Place, holdfast};
 use std::fs;
 
 #[test]
-fn a_command_that_is_misspelled_is_no_call_of_mount_fuse() {
-    for name in ["moutn", "mounts"] {
-        let error = holdfast([name, "mem:", "/mnt", "-o", "ro"]).fails(2);
-        assert!(error.contains("unrecognized subcommand"), "{error}");
-    }
-}
-
-#[test]
 fn a_mount_that_fails_says_why_once() {
     let Some(place) = Place::with_mounts() else {
         return;
