@@ -42,7 +42,7 @@ const DONE: Style = AnsiColor::Green.on_default().bold();
 ///
 /// Exit code 0: no errors. 1: errors were repaired. 4: errors are left. 8: the volume could not be
 /// checked or repaired, or there is none.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
     /// The image file or block device
     #[arg(value_name = "VOLUME")]
@@ -84,12 +84,8 @@ impl Arguments {
         Self {
             volume,
             repair,
-            no: false,
-            automatic: false,
-            force: false,
-            jobs: None,
             findings: FINDINGS,
-            output: Output::default(),
+            ..Self::default()
         }
     }
 }

@@ -44,15 +44,10 @@ impl Failure {
             io::ErrorKind::PermissionDenied => {
                 failure.hint("run as root, or as a user that may do this")
             }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                failure.hint("make room there first")
-            }
+            io::ErrorKind::StorageFull => failure.hint("make room there first"),
             io::ErrorKind::ReadOnlyFilesystem => {
                 failure.hint("it is mounted read-only: holdfast mount -o remount,rw")
             }
-            io::ErrorKind::NotADirectory => failure.hint("a name before the last is a file"),
-            io::ErrorKind::IsADirectory => failure.hint("name a file in it"),
-            io::ErrorKind::AlreadyExists => failure.hint("remove it first, or name another"),
             _ => failure,
         }
     }

@@ -14,7 +14,7 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 /// Bytes of the pipe, and of a write to it.
@@ -25,18 +25,31 @@ const PIPE: usize = 1 << 20;
 /// # Errors
 /// If nothing more can be read or written. Names that failed are only counted.
 pub(super) fn copy(from: &Place, to: &Place) -> Result<Copied> {
+    let failed = |error: io::Error| Failure::of(&error).about(to);
     let source = from.path();
-    // A link is followed only where the path ends with a slash.
-    let is_followed = source.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let about = match is_followed {
-        true => fs::metadata(source),
-        false => fs::symlink_metadata(source),
+    // A link is followed only where the path has a slash behind it.
+    let about = match source.as_os_str().as_encoded_bytes().last() {
+        Some(b'/') => fs::metadata(source),
+        _ => fs::symlink_metadata(source),
     };
     let is_tree = about
         .map_err(|error| Failure::of(&error).about(from))?
         .is_dir();
-    let dir = target_dir(to, is_tree)?;
-    let name = to.path().file_name().filter(|_| !is_tree);
+    // The directory of the mount that gets the content of the tree, or the name.
+    let whole = std::path::absolute(to.path()).map_err(failed)?;
+    let dir = if is_tree {
+        &whole
+    } else {
+        whole.parent().unwrap_or(&whole)
+    };
+    if is_tree
+        && let Err(error) = fs::create_dir(dir)
+        && !dir.is_dir()
+    {
+        return Err(failed(error));
+    }
+    let dir = dir.join("");
+    let name = whole.file_name().filter(|_| !is_tree);
     let options = PackOptions {
         skip: identity(&dir).filter(|_| is_tree),
         name: name.map(ToOwned::to_owned),
@@ -74,19 +87,6 @@ pub(super) fn copy(from: &Place, to: &Place) -> Result<Copied> {
     }
 }
 
-/// The directory of the mount that gets the content of a tree, or another name. A tree's is made.
-fn target_dir(to: &Place, is_tree: bool) -> Result<PathBuf> {
-    let failed = |error: io::Error| Failure::of(&error).about(to);
-    if !is_tree {
-        let whole = std::path::absolute(to.path()).map_err(failed)?;
-        return Ok(whole.parent().unwrap_or(&whole).join(""));
-    }
-    match fs::create_dir(to.path()) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
-        _ => Ok(to.path().join("")),
-    }
-}
-
 /// Writes the archive into the pipe; prints names that cannot be read.
 fn pack(
     from: &Path,
@@ -96,16 +96,15 @@ fn pack(
     let watch = &mut |event: CopyEvent<'_>| match event {
         CopyEvent::Failed(error) => {
             // A single file has its new name in the archive.
-            let is_single = options.name.is_some();
-            let path = if is_single { from } else { &*error.path };
+            let path = options.name.as_ref().map_or(&*error.path, |_| from);
             Failure::new(&error.error).at(path).print();
         }
-        CopyEvent::Warning { path, text } => Failure::new(text).at(path).print(),
         CopyEvent::Skipped(path) => {
             let failure = Failure::new("is a socket, which is left out");
             failure.at(&from.join(path)).print();
         }
-        CopyEvent::Progress(_) => {}
+        // Packing warns of nothing.
+        CopyEvent::Warning { .. } | CopyEvent::Progress(_) => {}
     };
     let mut pipe = BufWriter::with_capacity(PIPE, File::from(pipe));
     pack_host(from, &mut pipe, options, watch)

@@ -1,4 +1,4 @@
-//! `holdfast cp`: trees in and out of volumes that are not mounted, and within and into one that is.
+//! `holdfast cp`: trees in and out of volumes that are not mounted, and into mounts.
 
 mod into_mount;
 pub(crate) mod meter;

@@ -6,10 +6,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-fn open_to_all(path: &std::path::Path) {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-}
-
 #[test]
 fn a_tree_of_the_host_is_copied_into_a_mount_as_cp_copies_it() {
     let Some(place) = prepared() else {
@@ -75,28 +71,10 @@ fn single_names_of_the_host_are_copied_into_a_mount() {
         fs::metadata(mnt.join("eight")).unwrap().mode() & 0o7777,
         0o4711
     );
-    call(&[&"cp", &"-q", &tree.join("dir/8"), &mnt]).ok();
-    assert_eq!(
-        fs::read(mnt.join("8")).unwrap(),
-        fs::read(mnt.join("eight")).unwrap()
-    );
     call(&[&"cp", &"-rq", &place.path("link"), &mnt]).ok();
     assert_eq!(
         fs::read_link(mnt.join("link")).unwrap(),
         std::path::Path::new("tree")
-    );
-    let json = call(&[
-        &"cp",
-        &"-r",
-        &"--json",
-        &tree.join(""),
-        &mnt.join("counted"),
-    ])
-    .ok();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        (&json["files"], &json["links"], &json["failed"]),
-        (&203.into(), &1.into(), &0.into())
     );
     let missing = call(&[&"cp", &tree.join("dir/8"), &mnt.join("no/where")]).fails(1);
     assert!(missing.contains("No such file"), "{missing}");
@@ -130,7 +108,7 @@ fn a_copy_into_a_mount_has_the_rights_of_its_user_on_both_sides() {
         return;
     };
     let (tree, mnt) = (place.path("tree"), place.path("mnt"));
-    open_to_all(&place.path(""));
+    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o777)).unwrap();
     for (name, mode) in [("shown", 0o755), ("open", 0o777)] {
         fs::create_dir(mnt.join(name)).unwrap();
         fs::set_permissions(mnt.join(name), fs::Permissions::from_mode(mode)).unwrap();

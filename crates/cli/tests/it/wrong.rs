@@ -5,7 +5,6 @@ use crate::fixture::{HOLDFAST, Place, Run, call, holdfast, named};
 use holdfast_volume::BLOCK;
 use holdfast_volume::superblock::{SLOTS, Superblock};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -13,22 +12,20 @@ use std::process::{Command, Stdio};
 fn furnish(place: &Place) {
     let path = |name: &str| place.path(name);
     let image = path("v.hf");
-    fs::create_dir_all(path("d/full/dir")).unwrap();
-    fs::create_dir(path("from")).unwrap();
-    fs::create_dir(path("from/dir")).unwrap();
+    fs::create_dir(path("d")).unwrap();
+    fs::create_dir_all(path("from/dir")).unwrap();
     fs::write(path("from/file"), "x").unwrap();
-    let from = path("from");
-    let make = [
-        "mkfs",
-        "-q",
-        "--size",
-        "64m",
-        "--from",
-        from.to_str().unwrap(),
-    ];
-    holdfast([&make[..], &[image.to_str().unwrap()]].concat()).ok();
+    call(&[
+        &"mkfs",
+        &"-q",
+        &"--size",
+        &"64m",
+        &"--from",
+        &path("from"),
+        &image,
+    ])
+    .ok();
     fs::copy(&image, path("root.hf")).unwrap();
-    fs::set_permissions(path("root.hf"), fs::Permissions::from_mode(0o600)).unwrap();
     let mut headless = fs::read(&image).unwrap();
     headless[..8192].fill(0);
     fs::write(path("headless.hf"), headless).unwrap();
@@ -40,13 +37,9 @@ fn furnish(place: &Place) {
     }
     fs::write(path("old.hf"), old).unwrap();
     fs::write(path("empty"), "").unwrap();
-    fs::write(path("short"), "hello\n").unwrap();
-    fs::write(path("other"), vec![b'x'; 4 << 20]).unwrap();
-    fs::write(path("zeros"), vec![0; 4 << 20]).unwrap();
     let mut ext = vec![0; 4 << 20];
     ext[1080..1082].copy_from_slice(b"\x53\xef");
     fs::write(path("e4"), ext).unwrap();
-    rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o644.into()).unwrap();
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl<T: Tree> Pack<'_, T> {
     fn all(mut self) -> Result<Copied, CopyError> {
         let top = self.top;
         let from = |error| CopyError::new(Side::From, top, error);
-        let is_followed = top.as_os_str().as_bytes().ends_with(b"/");
+        let is_followed = top.as_os_str().as_bytes().last() == Some(&b'/');
         if let Some((above, name)) = split(top).filter(|_| !is_followed) {
             let dir = self.tree.open_dir(above).map_err(from)?;
             if !self.tree.about(&dir, &name).map_err(from)?.kind.is_dir() {
