@@ -106,9 +106,9 @@ Options for -o:
   noxattr             no extended attributes and no ACLs, which saves `ls -l` a request for each
                       file. They cannot be read or set (EOPNOTSUPP); those of a volume are kept, but
                       ACLs are not enforced
-  statahead=WHEN      on: when a program goes through a directory in order, the inodes that it is
-                      likely to use next are read from a volume ahead. off: each inode is read when
-                      it is used (default: on)
+  statahead=WHEN      of a volume or a directory. on: when a program goes through a directory in
+                      order, the inodes that it is likely to use next are read ahead. off: each inode
+                      is read when it is used (default: on)
   fuseblk=WHEN        how a volume is mounted. on: as fuseblk, over a loop device: the kernel passes
                       sync(1) and syncfs(2) on (from Linux 6.18 on), and umount(2) returns when the
                       volume is closed. off: as fuse: sync(1) makes nothing durable (fsync(2) does),
