@@ -3,6 +3,9 @@
 //!
 //! The system's log is systemd's journal if its socket exists, else the syslog daemon at
 //! `/dev/log`. A panic is logged as an error.
+//!
+//! A unit of systemd has the journal as its standard error. Entries go to the journal's own socket
+//! then, because lines of standard error have neither a level nor fields.
 
 use nix::syslog::{Facility, LogFlags, Priority, Severity, openlog, syslog};
 use std::{
@@ -25,6 +28,13 @@ use tracing_subscriber::{
 /// The environment variable with the filter.
 const VARIABLE: &str = "HOLDFAST_LOG";
 
+/// The target of entries that no filter removes: a panic, and the failure of a volume or of the
+/// daemon.
+pub(crate) const ALWAYS: &str = "holdfast_failure";
+
+/// Systemd's name for the journal's stream: `DEVICE:INODE` of the socket.
+const STREAM_VARIABLE: &str = "JOURNAL_STREAM";
+
 /// The mount that entries in the system's log name.
 pub(crate) struct Subject<'s> {
     pub(crate) mount_point: &'s Path,
@@ -32,12 +42,14 @@ pub(crate) struct Subject<'s> {
     pub(crate) source: &'s str,
 }
 
-/// Starts logging to standard error and, if `system` is given, to the system's log. Malformed
-/// directives are ignored with a warning.
+/// Starts logging to standard error and, if `system` is given, to the system's log. If standard
+/// error is the journal, each entry goes to the system's log alone. Malformed directives are ignored
+/// with a warning.
 pub(crate) fn begin(system: Option<&Subject<'_>>) {
     let filter = filter(&std::env::var(VARIABLE).unwrap_or_default());
     let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
-    let stderr = fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    let is_twice = system.is_some() && is_on_the_journal();
+    let stderr = (!is_twice).then(|| fmt::layer().with_writer(io::stderr).with_ansi(colours));
     let layers = tracing_subscriber::registry().with(filter).with(stderr);
     // A second call in one process has no effect.
     if layers.with(system.map(system_layer)).try_init().is_ok() {
@@ -48,9 +60,19 @@ pub(crate) fn begin(system: Option<&Subject<'_>>) {
 fn filter(directives: &str) -> EnvFilter {
     match directives.trim() {
         "" => EnvFilter::new("warn"),
-        // Directives for some modules keep the errors of all others, unless they say `off`.
-        directives => EnvFilter::new(format!("error,{directives}")),
+        // Directives for some modules keep the errors of all others, unless they say `off`. That
+        // leaves failures.
+        directives => EnvFilter::new(format!("error,{directives},{ALWAYS}=error")),
     }
+}
+
+/// Is standard error a stream of the journal, as in a unit of systemd?
+pub(crate) fn is_on_the_journal() -> bool {
+    let Ok(stream) = std::env::var(STREAM_VARIABLE) else {
+        return false;
+    };
+    let status = rustix::fs::fstat(io::stderr());
+    status.is_ok_and(|status| stream == format!("{}:{}", status.st_dev, status.st_ino))
 }
 
 /// Sends events to the journal or to syslog.
@@ -166,9 +188,9 @@ fn log_panic(info: &PanicHookInfo<'_>) {
     let place = info.location().map(ToString::to_string).unwrap_or_default();
     let backtrace = Backtrace::capture();
     if backtrace.status() == BacktraceStatus::Captured {
-        tracing::error!("thread {name} panicked at {place}: {message}\n{backtrace}");
+        tracing::error!(target: ALWAYS, "thread {name} panicked at {place}: {message}\n{backtrace}");
     } else {
-        tracing::error!("thread {name} panicked at {place}: {message}");
+        tracing::error!(target: ALWAYS, "thread {name} panicked at {place}: {message}");
     }
 }
 
@@ -206,14 +228,15 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error_in_the_log() {
+    fn a_panic_is_an_error_in_the_log_whatever_the_filter() {
         let kept = Kept::default();
         let writer = kept.clone();
         let layer = fmt::layer()
             .with_ansi(false)
             .with_writer(move || writer.clone());
-        let layers = tracing_subscriber::registry().with(filter("holdfast_volume=debug"));
+        let layers = tracing_subscriber::registry().with(filter("off"));
         tracing::subscriber::with_default(layers.with(layer), || {
+            tracing::error!("filtered");
             // Meanwhile, panics of other tests are not printed: their threads have no subscriber.
             let before = panic::take_hook();
             panic::set_hook(Box::new(log_panic));
@@ -222,7 +245,10 @@ mod tests {
             assert!(panicked.is_err());
         });
         let text = String::from_utf8(kept.0.lock().clone()).unwrap();
-        assert!(text.contains("ERROR"), "{text}");
+        assert!(
+            text.contains("ERROR") && !text.contains("filtered"),
+            "{text}"
+        );
         assert!(
             text.contains("log.rs") && text.contains("a number is odd"),
             "{text}"

@@ -10,6 +10,7 @@ use super::{
     companion::{Arguments, process},
     remount,
 };
+use crate::log::ALWAYS;
 use crate::message::{Failure, Result};
 use holdfast_fuse::mount::mounted_at;
 use holdfast_volume::VolumeStore;
@@ -33,6 +34,7 @@ pub(super) fn watch(store: &VolumeStore, dir: &Path) {
     let dir = dir.to_owned();
     store.notify_failure(move |reason| {
         tracing::error!(
+            target: ALWAYS,
             ?dir,
             "the volume failed: {reason}: nothing is written any more, and what was not durable is lost; \
              unmount it and mount it again"

@@ -146,7 +146,8 @@ unmounts for umount(8):
   done
 
 HOLDFAST_LOG has the directives of tracing's EnvFilter for the log (default: warn). Errors are
-logged unless it says off. If no daemon listens at /dev/log, a log without a file is lost.
+logged unless it says off; a panic and the failure of a volume are logged in any case. If no daemon
+listens at /dev/log, a log without a file is lost.
 
 SIGINT and SIGTERM unmount. A mount in use stays, and the processes that use it are named; a second
 signal detaches it, and it ends with its last user; a third ends the process. So do SIGQUIT, SIGABRT
@@ -303,7 +304,11 @@ fn foreground(source: Source, plan: Plan, point: &MountPoint, log: Option<&Path>
     if let Some(log) = log {
         launch::log_to(log)?;
     }
-    crate::log::begin(None);
+    let subject = crate::log::Subject {
+        mount_point: &point.path,
+        source: &source.to_string(),
+    };
+    crate::log::begin(crate::log::is_on_the_journal().then_some(&subject));
     limits::leave_limits();
     memory::prepare(&source, &plan);
     let result = serve::serve(source, plan, point, |transport| {
@@ -327,7 +332,7 @@ fn daemon(arguments: &Arguments) -> Result<()> {
         // daemon failed.
         let reported = !live && launch::report_failure(failure).is_ok();
         if !reported || log.is_some() {
-            tracing::error!("the daemon ends: {failure}");
+            tracing::error!(target: crate::log::ALWAYS, "the daemon ends: {failure}");
         }
         std::process::exit(1);
     }

@@ -1,7 +1,7 @@
 //! Volumes that fail while they are mounted: messages and states.
 
 use crate::{
-    fixture::{Place, holdfast, is_gone, named, wait_until},
+    fixture::{HOLDFAST, Place, call, holdfast, is_gone, named, wait_until},
     volumes::checked,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -9,6 +9,7 @@ use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
+use std::process::Command;
 
 /// A file system of the host of a given size, at `host` in the place.
 struct Host(PathBuf);
@@ -135,6 +136,28 @@ fn a_host_that_is_full_is_told_of_by_whatever_unmounts_and_by_the_mount() {
         let shown = holdfast(["fsck", &image]).ok();
         assert!(!shown.contains("unclosed"), "{shown}");
     }
+}
+
+#[test]
+fn the_failure_of_a_volume_is_logged_whatever_the_filter() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let host = Host::mounted(&place);
+    let (image, log) = (place.path("host/data.hf"), place.path("log"));
+    call(&[&"mkfs", &"--quiet", &"--size", &"64m", &image]).ok();
+    let mounted = Command::new(HOLDFAST)
+        .args(["mount", "--log"])
+        .args([&log, &image, &place.path("mnt")])
+        .env("HOLDFAST_LOG", "off")
+        .status();
+    assert!(mounted.unwrap().success());
+    drop(host.lose(&place));
+    wait_until("the log has the failure", || {
+        let text = fs::read_to_string(&log).unwrap();
+        text.contains("ERROR") && text.contains("the volume failed") && text.contains("No space")
+    });
+    crate::fixture::umount(&place.mnt()).fails(1);
 }
 
 /// The process that marks this mount read-only.

@@ -77,6 +77,37 @@ fn where_there_is_a_journal_the_log_goes_there() {
     }
 }
 
+/// A mount in the foreground whose standard error is said to be the journal, as in a unit of systemd.
+const IN_A_UNIT: &str = r#"
+    : >"$T/errors"
+    JOURNAL_STREAM=$(stat -c %d:%i "$T/errors") HOLDFAST_LOG=holdfast=info \
+        holdfast mount --foreground mem: "$T/mnt" 2>"$T/errors" &
+    while ! mountpoint -q "$T/mnt"; do sleep 0.05; done
+    kill "$!"
+    wait "$!"
+    cat "$T/errors"
+"#;
+
+#[test]
+fn in_a_unit_entries_have_their_fields_and_come_once() {
+    let Some(place) = Place::alone() else {
+        return;
+    };
+    let socket = listening(&place, "journal");
+    let errors = well(&place, HELPERS, IN_A_UNIT);
+    assert!(!errors.contains("INFO"), "{errors}");
+    let entry = entry(&socket);
+    for part in [
+        "PRIORITY\n",
+        "HOLDFAST_SOURCE\n",
+        "mem:",
+        "live",
+        &place.mnt(),
+    ] {
+        assert!(entry.contains(part), "{part:?} in {entry:?}");
+    }
+}
+
 /// Ends the daemon by a signal, and waits for the last line in this file.
 fn end_and_read(place: &Place, log: &std::path::Path) {
     let daemon = Pid::from_raw(place.daemon()).unwrap();
