@@ -1,6 +1,9 @@
 //! A live session, from its start to its end.
 
-use super::{counters::Totals, handler::Handler, info::Info, notifier::Notifier, watch::Watch};
+use super::{
+    counters::Totals, handler::Handler, info::Info, liveness::Liveness, notifier::Notifier,
+    watch::Watch,
+};
 use crate::mount::{UmountError, UmountFlags, umount};
 use holdfast_types::Errno;
 use parking_lot::Mutex;
@@ -60,6 +63,12 @@ impl Session {
     #[must_use]
     pub fn notifier(&self) -> Notifier {
         self.notifier.clone()
+    }
+
+    /// Tells whether the queues make progress.
+    #[must_use]
+    pub fn liveness(&self) -> Liveness {
+        Liveness::new(self.watch.clone())
     }
 
     /// Has the connection ended?

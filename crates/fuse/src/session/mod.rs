@@ -20,6 +20,7 @@ pub(crate) mod handler;
 mod handshake;
 mod info;
 mod live;
+mod liveness;
 mod mapped;
 mod negotiate;
 mod notification;
@@ -42,6 +43,7 @@ pub use config::{Config, KeptContent, ListingChoice, Passthrough, TransportChoic
 pub use counters::Totals;
 pub use info::{Info, Transport};
 pub use live::Session;
+pub use liveness::Liveness;
 pub use negotiate::Negotiated;
 pub use notifier::Notifier;
 pub use timing::Times;

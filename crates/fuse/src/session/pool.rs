@@ -138,6 +138,13 @@ impl WorkerPool {
         self.threads.load(Ordering::Relaxed)
     }
 
+    /// How many requests were taken so far, if no thread is ready or starting. While this stays the
+    /// same number, none of those requests is answered.
+    pub(super) fn begun_while_busy(&self) -> Option<u64> {
+        let begun = self.begun.load(Ordering::Relaxed);
+        (!self.has_somebody()).then_some(begun)
+    }
+
     fn is_full(&self) -> bool {
         let waiting = self.request_waits.load(Ordering::SeqCst);
         let threads = self.threads() + self.starting.load(Ordering::SeqCst);
@@ -237,14 +244,14 @@ impl Drop for RequestWait {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::session::service::tests::service;
     use parking_lot::Mutex;
 
     /// Holds starting threads until the test lets them join; fails while there is no memory.
     #[derive(Default)]
-    struct Agency {
+    pub(in crate::session) struct Agency {
         hired: Mutex<Vec<StartingWorker>>,
         no_memory: AtomicBool,
     }
@@ -274,7 +281,10 @@ mod tests {
         pool.has_somebody()
     }
 
-    fn pool(threads: usize, threads_max: usize) -> (Arc<WorkerPool>, Arc<Agency>) {
+    pub(in crate::session) fn pool(
+        threads: usize,
+        threads_max: usize,
+    ) -> (Arc<WorkerPool>, Arc<Agency>) {
         let agency = Arc::new(Agency::default());
         let spawn_worker = Box::new(agency.clone());
         let pool = WorkerPool::new("test".into(), threads_max, spawn_worker, &service());
