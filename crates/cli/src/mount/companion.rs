@@ -1,6 +1,6 @@
 //! Processes that the daemon of a mount starts beside itself.
 
-use super::launch::program;
+use super::{launch::program, service_manager};
 use crate::message::Result;
 use holdfast_fuse::mount::{Mounted, mounted_at};
 use std::{
@@ -36,5 +36,6 @@ pub(super) fn process(command: &str, mounted: &Mounted, dir: &Path) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    service_manager::silence(&mut process);
     process
 }

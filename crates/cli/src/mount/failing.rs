@@ -8,7 +8,7 @@
 
 use super::{
     companion::{Arguments, process},
-    remount,
+    remount, service_manager,
 };
 use crate::log::ALWAYS;
 use crate::message::{Failure, Result};
@@ -39,6 +39,9 @@ pub(super) fn watch(store: &VolumeStore, dir: &Path) {
             "the volume failed: {reason}: nothing is written any more, and what was not durable is lost; \
              unmount it and mount it again"
         );
+        service_manager::status(&format!(
+            "failed, nothing is written any more: {reason}"
+        ));
         let mark = move || {
             if let Err(error) = have_it_marked(&dir) {
                 tracing::warn!("the mount is not marked read-only: {error}");

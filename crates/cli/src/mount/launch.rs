@@ -5,7 +5,7 @@
 //! even a panic is seen. Afterwards it is the log file, or /dev/null if the daemon logs to the
 //! system's log.
 
-use super::{limits::leave_limits, list::escaped, point::MountPoint};
+use super::{limits::leave_limits, list::escaped, point::MountPoint, service_manager};
 use crate::{
     message::{Failure, Result},
     sys::close_all_on_exec,
@@ -71,6 +71,7 @@ pub(super) fn launch(
         Failure::new(format!("the daemon cannot be started: {error}")).at(&point.path)
     };
     command.stdin(Stdio::null()).stdout(Stdio::piped());
+    service_manager::prepare(&mut command);
     let mut child = command.spawn().map_err(|error| {
         failed(error).hint("it takes /dev/null, /proc, and the right to start another process")
     })?;
@@ -80,7 +81,10 @@ pub(super) fn launch(
         read.map_err(failed)?;
     }
     match serde_json::from_str(&line) {
-        Ok(Report::Live) => Ok(()),
+        Ok(Report::Live) => {
+            service_manager::hand_over(child.id());
+            Ok(())
+        }
         Ok(Report::Failed(failure)) => {
             child.wait().map_err(failed)?;
             Err(failure)

@@ -22,6 +22,7 @@ pub(crate) mod refusal;
 mod remount;
 mod reporter;
 mod serve;
+mod service_manager;
 mod signals;
 pub(crate) mod size;
 pub(crate) mod watcher;
@@ -311,7 +312,10 @@ fn foreground(source: Source, plan: Plan, point: &MountPoint, log: Option<&Path>
     crate::log::begin(crate::log::is_on_the_journal().then_some(&subject));
     limits::leave_limits();
     memory::prepare(&source, &plan);
+    service_manager::status(&format!("opening {source}"));
+    let shown = source.clone();
     let result = serve::serve(source, plan, point, |transport| {
+        service_manager::ready(&shown, transport);
         let dir = point.path.display();
         anstream::eprintln!("holdfast: {dir}: live over {transport}; SIGINT or SIGTERM unmounts");
         Ok(())

@@ -12,6 +12,7 @@ use super::{
     read_only::ReadOnly,
     refusal::mount_failure,
     reporter::{Reporter, transport_name},
+    service_manager::{self, Watchdog},
     signals::Caught,
     watcher::Watched,
 };
@@ -100,6 +101,10 @@ fn serve_to_the_end(
     let watched = watched.map_err(start)?;
     let watch = signals.watch(session.clone(), store).map_err(start)?;
     let transport = transport_name(session.info().transport);
+    // Ends after the volume is closed.
+    let liveness = session.liveness();
+    let state = service_manager::live(&source, transport);
+    let _watchdog = Watchdog::start(liveness, &point.path, state).map_err(start)?;
     tracing::info!(dir = ?point.path, transport, "live");
     let reported = live(transport);
     if reported.is_ok() && !wait(&source, &session) {
@@ -107,6 +112,7 @@ fn serve_to_the_end(
         tracing::warn!("the host of the directory does not answer");
         return Ok(());
     }
+    service_manager::stopping(&source);
     watch.end();
     answers.jobs.end();
     drop(metrics);

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// A file system of the host of a given size, at `host` in the place.
-struct Host(PathBuf);
+pub(crate) struct Host(PathBuf);
 
 impl Host {
-    fn mounted(place: &Place) -> Self {
+    pub(crate) fn mounted(place: &Place) -> Self {
         Self::of(place, c"size=32m")
     }
 
@@ -40,7 +40,7 @@ impl Host {
 
     /// Writes a file to a volume here, and allocates all space of the host before the volume writes
     /// it. Returns the file; its fsync has failed.
-    fn lose(&self, place: &Place) -> File {
+    pub(crate) fn lose(&self, place: &Place) -> File {
         for number in 0..200 {
             let mut file = File::create(place.path(&format!("mnt/lost {number}"))).unwrap();
             file.write_all(&[1; 1 << 16]).unwrap();

@@ -1,6 +1,7 @@
 //! A host directory that stops answering, and a daemon that has read a request and does not answer.
 
-use crate::fixture::{Place, holdfast};
+use crate::fixture::{Foreground, Place, holdfast};
+use crate::notified::Manager;
 use holdfast::types::{Attr, Errno, FileType, Ino, Result, Time};
 use holdfast_fuse::{
     Answer, Config, Context, Operations, Session, TransportChoice, mount::UmountFlags,
@@ -14,10 +15,10 @@ use std::time::Duration;
 
 /// Limit of each wait.
 const SOON: Duration = Duration::from_secs(60);
-/// The name with a lookup that blocks.
+/// Lookups of names that begin so block.
 const STUCK: &[u8] = b"stuck";
 
-/// A host: an empty directory. A lookup of one name, and each mkdir, block until they are released.
+/// A host: an empty directory. Lookups of some names, and each mkdir, block until they are released.
 #[derive(Default)]
 struct Host {
     state: Mutex<State>,
@@ -57,7 +58,7 @@ impl Operations for Host {
     fn answer(&self, _: &Context<'_>, ino: Ino, request: Request<'_>) -> Result<Answer> {
         let state = self.state.lock().unwrap();
         match request {
-            Request::Lookup { name: STUCK } => self.hang(state),
+            Request::Lookup { name } if name.starts_with(STUCK) => self.hang(state),
             Request::Mkdir { .. } => {
                 self.hang(state);
                 return Err(Errno::EIO);
@@ -141,6 +142,63 @@ fn unmounting_ends_though_the_daemon_does_not_answer_what_it_has_read() {
             force: true,
         })
         .unwrap();
+}
+
+/// More than a queue has threads with 64 MiB of memory.
+const CALLERS: usize = 64;
+
+#[test]
+fn the_watchdog_gets_no_answer_while_all_threads_of_a_queue_wait_for_the_host() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let (host, path) = (Arc::new(Host::default()), place.path("host"));
+    fs::create_dir(&path).unwrap();
+    let config = Config {
+        transport: TransportChoice::Dev,
+        ..Config::default()
+    };
+    let session = Session::mount(host.clone(), &path, &config).unwrap();
+    let released = Released(&host);
+    let manager = Manager::of(&place);
+    let mut unit = manager.unit();
+    unit.env("WATCHDOG_USEC", "1500000");
+    let options = "ro,memory=64m,transport=dev,valid=60";
+    unit.args([
+        "mount",
+        "--foreground",
+        "-o",
+        options,
+        path.to_str().unwrap(),
+        &place.mnt(),
+    ]);
+    let unit = Foreground {
+        child: unit.spawn().unwrap(),
+    };
+    manager.find("READY=1");
+    manager.find("WATCHDOG=1");
+    let ask = |number| {
+        let mut stat = Command::new("stat");
+        stat.arg(place.path(&format!("mnt/stuck{number}")));
+        stat.stdout(Stdio::null()).stderr(Stdio::null());
+        stat.spawn().unwrap()
+    };
+    let mut callers: Vec<_> = (0..CALLERS).map(ask).collect();
+    let status = manager.find("STATUS=");
+    assert!(status.contains("all threads serve requests"), "{status}");
+    assert!(
+        manager.is_silent_for(Duration::from_secs(2)),
+        "the watchdog was answered"
+    );
+    drop(released);
+    manager.find("WATCHDOG=1");
+    assert!(manager.next().starts_with("STATUS=serving "));
+    for caller in &mut callers {
+        caller.wait().unwrap();
+    }
+    place.umount();
+    assert_eq!(unit.end(), Some(0));
+    session.unmount(UmountFlags::default()).unwrap();
 }
 
 /// Tests a mount of a host that does not answer.

@@ -27,6 +27,7 @@ mod logged;
 mod manual;
 mod metrics;
 mod mounts;
+mod notified;
 mod options;
 mod pages;
 mod passthrough;
