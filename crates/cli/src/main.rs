@@ -14,6 +14,7 @@ mod fsck;
 mod generate;
 mod helper;
 mod info;
+mod list;
 mod log;
 mod man;
 mod message;
@@ -61,6 +62,7 @@ enum Command {
     Mount(mount::Arguments),
     Umount(umount::Arguments),
     Info(info::Arguments),
+    List(list::Arguments),
     Top(top::Arguments),
     Trace(trace::Arguments),
     Cp(copy::Arguments),
@@ -142,7 +144,9 @@ fn run(command: Command) -> Result<()> {
         Command::Warm(arguments) => warm::run(&arguments),
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Umount(arguments) => umount::run(&arguments),
+        Command::Info(arguments) if arguments.names_nothing() => list::print(arguments.is_json()),
         Command::Info(arguments) => info::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         // Handled in `main`, since its exit codes differ.

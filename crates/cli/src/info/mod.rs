@@ -30,19 +30,20 @@ const VALUE_MAX: usize = 1 << 16;
 /// Of a volume that is not mounted: identity, label, size, free space, groups, whether it was
 /// closed, counts. The volume is not changed. For a mounted volume, its mount is asked. Of a mount:
 /// transport and the reason for it, FUSE protocol, options, limits, counts of inodes, names, pages
-/// and bytes, memory of the daemon, and requests so far by kind.
+/// and bytes, memory of the daemon, and requests so far by kind. Without an argument: the list of all
+/// mounts, as `holdfast list` prints it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The mount point, or anything below it; an image file or a block device
     #[arg(value_name = "DIR|VOLUME", add = ArgValueCompleter::new(complete::targets))]
-    dir: PathBuf,
+    dir: Option<PathBuf>,
 
     /// Also count inodes by state and by type, which visits each one: of a mount those in memory,
     /// of a volume all, without states
     ///
     /// States: used by an open file, the kernel or a request; unused; orphans, without a name and
     /// freed with their last use; being freed.
-    #[arg(long)]
+    #[arg(long, requires = "dir")]
     inodes: bool,
 
     /// Print one line of JSON
@@ -50,14 +51,28 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    /// Is neither a mount nor a volume named?
+    pub(crate) fn names_nothing(&self) -> bool {
+        self.dir.is_none()
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let Some(dir) = &arguments.dir else {
+        return Ok(());
+    };
     let attribute = if arguments.inodes {
         INODES_XATTR
     } else {
         INFO_XATTR
     };
     let mut out = anstream::stdout();
-    let root = match Target::of(&arguments.dir)? {
+    let root = match Target::of(dir)? {
         Target::Mounted(root) => root,
         Target::Volume(image) => {
             volume::print(&mut out, &image, arguments.inodes, arguments.json)?;

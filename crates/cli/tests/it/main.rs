@@ -23,6 +23,7 @@ mod hanging;
 mod held;
 mod into_mount;
 mod lasting;
+mod listed;
 mod logged;
 mod manual;
 mod metrics;
