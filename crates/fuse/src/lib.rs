@@ -25,6 +25,6 @@ pub use holdfast_core::Cancel;
 pub use operations::{Answer, Context, FoundLock, Opened, Operations};
 pub use serve::CoreOperations;
 pub use session::{
-    BackingFiles, Config, Info, KeptContent, ListingChoice, Liveness, Negotiated, Notifier,
-    Passthrough, Session, Times, Totals, Transport, TransportChoice,
+    BackingFiles, Config, ErrorCounts, Info, KeptContent, ListingChoice, Liveness, Negotiated,
+    Notifier, Passthrough, Session, Times, Totals, Transport, TransportChoice,
 };

@@ -96,6 +96,10 @@ pub(crate) struct Report {
     pub(crate) statahead_wasted: u64,
     /// Requests so far, by opcode.
     pub(crate) requests: BTreeMap<String, u64>,
+    /// Errors that requests were answered with, by opcode and by name. Those that are mostly the
+    /// callers' are one, `other`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) request_errors: BTreeMap<String, BTreeMap<String, u64>>,
     /// Times of requests, of which only a sample is measured.
     pub(crate) request_times: BTreeMap<String, RequestTimes>,
     /// Requests with unknown opcodes.

@@ -169,6 +169,11 @@ fn add_session(report: &mut Report, info: &Info) {
         .iter()
         .map(|(opcode, times)| (opcode.name().to_owned(), request_times(times)))
         .collect();
+    let errors = totals.errors.iter().map(|(opcode, counts)| {
+        let counts = counts.iter().map(|(name, count)| (name.to_owned(), count));
+        (opcode.name().to_owned(), counts.collect())
+    });
+    report.request_errors = errors.collect();
     report.requests_unknown = totals.unknown;
     report.requests_malformed = totals.malformed;
     report.requests_panicked = totals.panics;

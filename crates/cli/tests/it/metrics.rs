@@ -73,6 +73,17 @@ on_each_store! {
             assert!(grown("holdfast_device_bytes", &[("operation", "write")]) >= f64::from(1 << 20));
             assert!(value(&after, "holdfast_journal_capacity_bytes", &[]) > 0.0);
         }
+        assert_eq!(value(&after, "holdfast_build", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);
+        assert!(value(&after, "process_resident_memory_bytes", &[]) > 0.0);
+        // The kernel asks for the attribute, and there is none.
+        let errors = [("operation", "GETXATTR"), ("error", "other")];
+        let of_errors = |families: &BTreeMap<String, Family>| {
+            families.get("holdfast_request_errors").and_then(|family| family.value(&errors))
+        };
+        let none = rustix::fs::getxattr(place.path("mnt/file"), "user.none", &mut [0_u8; 16][..]);
+        assert!(none.is_err());
+        let more = of_errors(&scraped(&address)).unwrap_or(0.0);
+        assert!(more > of_errors(&after).unwrap_or(0.0), "{more}");
         let (head, plain) = answered(&address, "");
         assert!(head.contains("text/plain; version=0.0.4"), "{head}");
         if let Some(said) = promtool::check(&plain) {

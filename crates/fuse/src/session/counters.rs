@@ -9,8 +9,12 @@
 //! over. A thread that publishes a flag and then waits for all turns to end
 //! ([`Registry::wait_for_replies`]) knows that every request served without the flag was answered.
 
-use super::timing::{Operations, Times};
+use super::{
+    errors::ErrorCounts,
+    timing::{Operations, Times},
+};
 use crate::wire::Opcode;
+use holdfast_types::Errno;
 use parking_lot::Mutex;
 use std::{
     ptr,
@@ -64,6 +68,13 @@ impl Counters {
         add(of.map_or(&self.unknown, |of| &of.requests), 1);
     }
 
+    /// A request was answered with an error.
+    pub(crate) fn error(&self, opcode: u32, error: Errno) {
+        if let Some(of) = self.operations.of(opcode) {
+            of.errors.add(error);
+        }
+    }
+
     pub(crate) fn malformed(&self) {
         add(&self.malformed, 1);
     }
@@ -88,6 +99,8 @@ pub struct Totals {
     pub requests: Vec<(Opcode, u64)>,
     /// Times of the sampled requests, by operation; operations without a sample are left out.
     pub times: Vec<(Opcode, Times)>,
+    /// Errors that requests were answered with, by operation; operations without one are left out.
+    pub errors: Vec<(Opcode, ErrorCounts)>,
     /// Requests of operations that this side does not know.
     pub unknown: u64,
     /// Requests with inconsistent bytes.
@@ -152,15 +165,20 @@ impl Registry {
                 .map(|counters| pick(counters).load(Relaxed))
                 .sum()
         };
-        let (mut requests, mut times) = (Vec::new(), Vec::new());
+        let (mut requests, mut times, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for &opcode in Opcode::ALL {
             let (mut count, mut sum) = (0, Times::default());
+            let mut error_counts = ErrorCounts::default();
             for of in all.iter().filter_map(|it| it.operations.get(opcode)) {
                 count += of.requests.load(Relaxed);
                 of.add_to(&mut sum);
+                of.errors.add_to(&mut error_counts);
             }
             if count != 0 {
                 requests.push((opcode, count));
+            }
+            if error_counts.iter().next().is_some() {
+                errors.push((opcode, error_counts));
             }
             if sum.count() != 0 {
                 times.push((opcode, sum));
@@ -169,6 +187,7 @@ impl Registry {
         Totals {
             requests,
             times,
+            errors,
             unknown: sum(&|counters| &counters.unknown),
             malformed: sum(&|counters| &counters.malformed),
             panics: sum(&|counters| &counters.panics),
@@ -226,8 +245,18 @@ mod tests {
         two.request(9999);
         two.request(u32::MAX);
         one.read(7);
+        one.error(Opcode::Read as u32, Errno::EIO);
+        two.error(Opcode::Read as u32, Errno::EIO);
+        two.error(u32::MAX, Errno::EIO);
         let totals = registry.totals();
         assert_eq!(totals.requests, [(Opcode::Read, 2)]);
         assert_eq!((totals.unknown, totals.bytes_read), (2, 7));
+        let [(opcode, errors)] = totals.errors[..] else {
+            panic!("of one operation: {:?}", totals.errors);
+        };
+        assert_eq!(
+            (opcode, errors.iter().next()),
+            (Opcode::Read, Some(("EIO", 2)))
+        );
     }
 }

@@ -66,12 +66,16 @@ impl Handler {
                 outcome => outcome,
             }
         }));
-        served.unwrap_or_else(|_| {
+        let served = served.unwrap_or_else(|_| {
             worker.counters.panic();
             let name = Opcode::from_raw(header.opcode).map_or("?", Opcode::name);
             tracing::error!(request = name, ino = %header.ino, "a request panicked: answered EIO");
             refused(header.opcode, Errno::EIO)
-        })
+        });
+        if let Outcome::Reply(Err(error)) = served {
+            worker.counters.error(header.opcode, error);
+        }
+        served
     }
 
     fn run(&self, header: &Header, frame: &mut Frame, worker: &mut Worker) -> Outcome {

@@ -4,6 +4,7 @@
 //! Operations that wait for a device are all timed. The result is the distribution of times by
 //! operation; requests are counted elsewhere.
 
+use super::errors::Errors;
 use crate::wire::Opcode;
 use std::{
     sync::{
@@ -57,6 +58,7 @@ pub(super) struct Operations([OnceLock<Box<OfOperation>>; Opcode::LIMIT]);
 #[derive(Debug, Default)]
 pub(super) struct OfOperation {
     pub(super) requests: AtomicU64,
+    pub(super) errors: Errors,
     nanoseconds: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
 }

@@ -3,6 +3,7 @@
 //! Numbers that the mount does not count are left out, so no metric is always zero.
 
 mod memory;
+mod process;
 mod requests;
 mod volume;
 mod writer;
@@ -14,6 +15,8 @@ use writer::{INFO, Writer};
 /// The report's numbers.
 pub(super) fn text(report: &Report, format: Format) -> String {
     let mut to = Writer::new(format);
+    build(&mut to);
+    process::process(&mut to);
     mount(report, &mut to);
     memory::held(report, &mut to);
     if let Some(memory_use) = &report.memory {
@@ -26,6 +29,23 @@ pub(super) fn text(report: &Report, format: Format) -> String {
         volume::volume_use(volume_use, &mut to);
     }
     to.end()
+}
+
+fn build(to: &mut Writer) {
+    let labels = [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("architecture", std::env::consts::ARCH),
+        (
+            "profile",
+            if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            },
+        ),
+    ];
+    let help = "How the daemon was built";
+    to.family(INFO, "holdfast_build", help, [(labels, 1)]);
 }
 
 fn mount(report: &Report, to: &mut Writer) {

@@ -12,6 +12,16 @@ pub(super) fn requests(report: &Report, to: &mut Writer) {
         "Requests of the kernel",
         counts.map(|(name, count)| ([("operation", &**name)], count)),
     );
+    let errors = report.request_errors.iter();
+    to.family(
+        COUNTER,
+        "holdfast_request_errors",
+        "Requests that were answered with an error; other: those that are mostly the callers'",
+        errors.flat_map(|(name, errors)| {
+            let of = errors.iter();
+            of.map(move |(error, count)| ([("operation", &**name), ("error", &**error)], count))
+        }),
+    );
     times(report, to);
     for (name, help, value) in [
         (

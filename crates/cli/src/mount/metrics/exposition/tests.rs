@@ -53,6 +53,7 @@ fn full() -> Report {
         space_free_bytes: Some(1 << 29),
         memory: Some(memory_use()),
         requests: [("LOOKUP".to_owned(), 5)].into(),
+        request_errors: [("LOOKUP".to_owned(), [("EIO".to_owned(), 2)].into())].into(),
         request_times: [(
             "LOOKUP".to_owned(),
             RequestTimes {
@@ -110,6 +111,12 @@ fn every_number_of_the_report_is_exposed_under_its_name() {
         ("holdfast_kernel_held_inodes", &[], 9.0),
         ("holdfast_statahead_wasted", &[], 4.0),
         ("holdfast_requests", &[("operation", "LOOKUP")], 5.0),
+        ("holdfast_request_errors", &[("error", "EIO")], 2.0),
+        (
+            "holdfast_build",
+            &[("version", env!("CARGO_PKG_VERSION"))],
+            1.0,
+        ),
         ("holdfast_read_bytes", &[], 77.0),
         ("holdfast_commit_seconds", &[], 2.0),
         ("holdfast_waiting_writers", &[], 1.0),
@@ -156,8 +163,9 @@ fn times_of_requests_are_a_histogram_in_seconds() {
 fn the_text_format_names_families_as_their_samples() {
     let openmetrics = text(&full(), Format::OpenMetrics);
     let plain = text(&full(), Format::Text);
+    // Numbers of the process differ from moment to moment.
     let samples = |text: &str| -> Vec<String> {
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let lines = text.lines().filter(|line| !line.starts_with(['#', 'p']));
         lines.map(str::to_owned).collect()
     };
     assert_eq!(samples(&plain), samples(&openmetrics));
@@ -207,6 +215,7 @@ fn what_is_not_counted_is_left_out() {
         "holdfast_reclaim_evicted",
         "holdfast_requests",
         "holdfast_request_seconds",
+        "holdfast_request_errors",
         "holdfast_commits",
         "holdfast_space_bytes",
     ] {
@@ -229,7 +238,7 @@ fn names() -> BTreeSet<String> {
 /// All names of metrics in a text.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
-    let ours = words.filter(|word| word.starts_with("holdfast_"));
+    let ours = words.filter(|word| word.starts_with("holdfast_") || word.starts_with("process_"));
     ours.map(str::to_owned).collect()
 }
 
@@ -258,6 +267,36 @@ fn the_board_asks_for_metrics_that_there_are() {
         let is_there = there.contains(&name) || family.is_some_and(|it| there.contains(it));
         assert!(is_there, "{name}");
     }
+}
+
+#[test]
+fn the_alarms_ask_for_metrics_that_there_are() {
+    let alarms = include_str!("../../../../../../packaging/alerts.yml");
+    let asked = alarms
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'));
+    let asked: Vec<&str> = asked.filter(|line| !line.contains("$labels")).collect();
+    assert!(named(&asked.join(" ")).is_subset(&names()), "{asked:?}");
+}
+
+#[test]
+fn promtool_understands_the_alarms_and_each_comes_when_its_case_is_provoked() {
+    let packaging = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
+    let [alarms, cases] =
+        ["alerts.yml", "alerts.test.yml"].map(|name| format!("{packaging}/{name}"));
+    for arguments in [["check", "rules", &alarms], ["test", "rules", &cases]] {
+        if let Some((succeeded, said)) = promtool::run(&arguments, "") {
+            assert!(succeeded, "{said}");
+        }
+    }
+    let names = |text: &str, key: &str| -> BTreeSet<String> {
+        let lines = text
+            .lines()
+            .filter_map(|line| line.trim_start().split_once(key));
+        lines.map(|(_, name)| name.trim().to_owned()).collect()
+    };
+    let [alarms, cases] = [alarms, cases].map(|path| std::fs::read_to_string(path).unwrap());
+    assert_eq!(names(&alarms, "alert:"), names(&cases, "alertname:"));
 }
 
 #[test]

@@ -7,8 +7,19 @@ use std::process::{Command, Stdio};
 /// The output of `promtool check metrics`: empty for a valid text. `None`: `promtool` is not
 /// installed.
 pub(crate) fn check(text: &str) -> Option<String> {
+    let (succeeded, said) = run(&["check", "metrics"], text)?;
+    Some(if succeeded {
+        said
+    } else {
+        format!("{said}, and it failed")
+    })
+}
+
+/// Whether `promtool` succeeds with these arguments and this input, and its output. `None`: it is
+/// not installed.
+pub(crate) fn run(arguments: &[&str], input: &str) -> Option<(bool, String)> {
     let started = Command::new("promtool")
-        .args(["check", "metrics"])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -21,13 +32,10 @@ pub(crate) fn check(text: &str) -> Option<String> {
         started => started.expect("promtool starts"),
     };
     let mut stdin = child.stdin.take().expect("it is piped");
-    stdin.write_all(text.as_bytes()).expect("it is read");
+    stdin.write_all(input.as_bytes()).expect("it is read");
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
     let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
     said.push_str(&String::from_utf8_lossy(&output.stdout));
-    if !output.status.success() {
-        said.push_str(&output.status.to_string());
-    }
-    Some(said)
+    Some((output.status.success(), said))
 }
