@@ -11,6 +11,7 @@ mod control;
 mod copy;
 mod engine;
 mod fsck;
+mod fstab;
 mod generate;
 mod helper;
 mod info;

@@ -29,7 +29,8 @@ pub(crate) mod watcher;
 
 use crate::{
     complete,
-    message::{Failure, Result},
+    fstab::{self, Fstab},
+    message::{Failure, Result, refuse},
     source::{Kind, Source},
 };
 use clap_complete::ArgValueCompleter;
@@ -213,6 +214,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 
+    /// Also write the line to /etc/fstab that mounts this at boot, or change the one for DIR
+    ///
+    /// The line has the options given here, except create and create_size=. It is written once the
+    /// mount is live. Add nofail if the system is to boot without it.
+    #[arg(long)]
+    update_fstab: bool,
+
+    /// The file for --update-fstab
+    #[arg(long, hide = true, value_name = "FILE", default_value = fstab::SYSTEMS)]
+    fstab: PathBuf,
+
     /// Is this the daemon that another process waits for?
     #[arg(long, hide = true)]
     daemon: bool,
@@ -234,8 +246,8 @@ pub(crate) struct Request {
 }
 
 impl Arguments {
-    /// The plan of the lists of `-o`, and of the options that switches stand for.
-    fn plan(&self) -> Result<Plan> {
+    /// The lists of `-o`, and of the options that switches stand for.
+    fn lists(&self) -> Vec<String> {
         let mut lists = self.options.clone();
         for (given, option) in [
             (self.read_only, "ro"),
@@ -250,7 +262,32 @@ impl Arguments {
         let moved = self.kind.and_then(Kind::transport);
         lists.extend(moved.map(|name| format!("transport={name}")));
         lists.extend(transport.map(|name| format!("transport={name}")));
-        Plan::parse(lists.iter().map(String::as_str), false)
+        lists
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        Plan::parse(self.lists().iter().map(String::as_str), false)
+    }
+
+    /// The file with the line for this mount, if it is to be written.
+    fn fstab(&self, source: &Source, dir: &Path, plan: &Plan) -> Result<Option<Fstab>> {
+        if !self.update_fstab {
+            return Ok(None);
+        }
+        let log = self.log.as_deref().map(std::path::absolute).transpose()?;
+        let log = log.or_else(|| plan.log.clone());
+        let is_kept = |item: &String| {
+            let name = item.split('=').next().unwrap_or(item);
+            !["create", "create_size", "log"].contains(&name)
+        };
+        let items = self.lists().into_iter().flat_map(|list| list::split(&list));
+        let mut options: Vec<String> = items.filter(is_kept).collect();
+        options.extend(log.map(|log| format!("log={}", log.display())));
+        let options: Vec<String> = options.iter().map(|item| list::escaped(item)).collect();
+        let mut fstab = Fstab::read(&self.fstab)?;
+        fstab.add(&source.argument(), dir, &options)?;
+        fstab::warn_without_helper();
+        Ok(Some(fstab))
     }
 }
 
@@ -265,16 +302,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         );
     }
     let plan = arguments.plan()?;
+    refuse([(
+        plan.mount.remount && arguments.update_fstab,
+        "a remount changes no line of fstab",
+        "--update-fstab",
+        "mount it with the new options, or edit the line",
+    )])?;
     if plan.mount.remount {
         return remount::run(&arguments.dir, &plan);
     }
     let source = Source::of_type(&arguments.source, arguments.kind)?.absolute()?;
-    if !arguments.foreground {
-        return background(&source, &plan, &arguments.dir, arguments.log.as_deref());
-    }
     let point = MountPoint::prepare(&arguments.dir)?;
+    let fstab = arguments.fstab(&source, &point.path, &plan);
+    let fstab = fstab.inspect_err(|_| point.remove_if_made())?;
+    if !arguments.foreground {
+        background(&source, &plan, &point, arguments.log.as_deref())?;
+        return fstab.map_or(Ok(()), |fstab| fstab.write());
+    }
     let log = arguments.log.clone().or_else(|| plan.log.clone());
-    foreground(source, plan, &point, log.as_deref())
+    foreground(source, plan, &point, log.as_deref(), fstab)
 }
 
 /// Mounts as mount(8)'s helper.
@@ -289,19 +335,24 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
     let source = Source::of(&request.source)?.absolute()?;
     match request.fake {
         true => Ok(()),
-        false => background(&source, &plan, &request.dir, None),
+        false => background(&source, &plan, &MountPoint::prepare(&request.dir)?, None),
     }
 }
 
 /// Starts a daemon, and waits until the mount is live.
-fn background(source: &Source, plan: &Plan, dir: &Path, log: Option<&Path>) -> Result<()> {
-    let point = MountPoint::prepare(dir)?;
+fn background(source: &Source, plan: &Plan, point: &MountPoint, log: Option<&Path>) -> Result<()> {
     memory::prepare(source, plan);
-    let launched = launch::launch(&source.argument(), &point, &plan.given, log);
+    let launched = launch::launch(&source.argument(), point, &plan.given, log);
     launched.inspect_err(|_| point.remove_if_made())
 }
 
-fn foreground(source: Source, plan: Plan, point: &MountPoint, log: Option<&Path>) -> Result<()> {
+fn foreground(
+    source: Source,
+    plan: Plan,
+    point: &MountPoint,
+    log: Option<&Path>,
+    fstab: Option<Fstab>,
+) -> Result<()> {
     if let Some(log) = log {
         launch::log_to(log)?;
     }
@@ -318,6 +369,9 @@ fn foreground(source: Source, plan: Plan, point: &MountPoint, log: Option<&Path>
         service_manager::ready(&shown, transport);
         let dir = point.path.display();
         anstream::eprintln!("holdfast: {dir}: live over {transport}; SIGINT or SIGTERM unmounts");
+        if let Some(Err(failure)) = fstab.map(|fstab| fstab.write()) {
+            failure.print();
+        }
         Ok(())
     });
     point.remove_if_made();

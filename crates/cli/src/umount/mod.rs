@@ -6,6 +6,7 @@ pub(crate) mod state;
 
 use crate::{
     complete,
+    fstab::{self, Fstab},
     message::{Failure, Result},
     mount::{
         exit_report::{Exit, ExitReport},
@@ -13,7 +14,9 @@ use crate::{
     },
 };
 use clap_complete::ArgValueCompleter;
-use holdfast_fuse::mount::{Mounted, UmountError, UmountFlags, clear_stale, mounted_at, mounts_of};
+use holdfast_fuse::mount::{
+    Mounted, UmountError, UmountFlags, clear_stale, is_stale, mounted_at, mounts_of,
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     process::{Pid, PidfdFlags},
@@ -58,6 +61,19 @@ pub(crate) struct Arguments {
     /// so. Calls on files that were open then fail with ENOTCONN.
     #[arg(short, long)]
     force: bool,
+
+    /// Also remove the line for DIR from /etc/fstab, if it mounts a file system of holdfast. It is
+    /// no error if nothing is mounted at DIR then
+    #[arg(long)]
+    update_fstab: bool,
+
+    /// The file for --update-fstab
+    #[arg(long, hide = true, value_name = "FILE", default_value = fstab::SYSTEMS)]
+    fstab: PathBuf,
+
+    /// Only clear the mount point of a daemon that was killed; if there is none, do nothing
+    #[arg(long, conflicts_with_all = ["lazy", "force", "update_fstab"])]
+    stale: bool,
 }
 
 impl Arguments {
@@ -66,6 +82,9 @@ impl Arguments {
             dirs: vec![dir],
             lazy,
             force,
+            update_fstab: false,
+            fstab: fstab::SYSTEMS.into(),
+            stale: false,
         }
     }
 }
@@ -78,13 +97,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let mut failures = Vec::new();
     for dir in &arguments.dirs {
-        failures.extend(one(dir, flags).err());
+        let done = match arguments {
+            Arguments { stale: true, .. } => clear(dir),
+            Arguments {
+                update_fstab: true, ..
+            } => forget(dir, flags, &arguments.fstab),
+            _ => one(dir, flags),
+        };
+        failures.extend(done.err());
     }
     let Some(last) = failures.pop() else {
         return Ok(());
     };
     failures.iter().for_each(Failure::print);
     Err(last)
+}
+
+/// Unmounts, and removes the line of fstab. One of them may be done already.
+fn forget(dir: &Path, flags: UmountFlags, fstab: &Path) -> Result<()> {
+    let mut fstab = Fstab::read(fstab)?;
+    // Afterwards the directory may be gone.
+    let path = std::fs::canonicalize(dir).or_else(|_| std::path::absolute(dir))?;
+    let had_line = fstab.remove(&path);
+    if !had_line || mounted_at(dir).is_ok_and(|mounted| mounted.is_some()) {
+        one(dir, flags)?;
+    }
+    fstab.write()
+}
+
+/// Clears the mount point of a daemon that was killed, if this is one.
+fn clear(dir: &Path) -> Result<()> {
+    match mounted_at(dir) {
+        Ok(Some(mounted)) if mounted.is_holdfast() && is_stale(dir) => {
+            clear_stale(dir).map_err(|error| umount_failure(&error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn one(dir: &Path, flags: UmountFlags) -> Result<()> {

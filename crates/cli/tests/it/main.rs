@@ -19,6 +19,7 @@ mod failed;
 mod first_contact;
 mod force;
 mod forms;
+mod fstab;
 mod hanging;
 mod held;
 mod into_mount;
