@@ -99,7 +99,8 @@ fn serve_to_the_end(
         .then(|| Watched::start(&point.path))
         .transpose();
     let watched = watched.map_err(start)?;
-    let watch = signals.watch(session.clone(), store).map_err(start)?;
+    let watch = signals.watch(session.clone(), store, ending.clone());
+    let watch = watch.map_err(start)?;
     let transport = transport_name(session.info().transport);
     // Ends after the volume is closed.
     let liveness = session.liveness();

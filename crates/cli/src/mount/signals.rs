@@ -3,8 +3,12 @@
 //! The first SIGINT or SIGTERM unmounts; if the mount is busy, it names the processes that use it,
 //! and the daemon serves on. The second detaches the mount, which ends with its last user. The
 //! third ends the process, as other signals do, after the changes are written to the host.
+//!
+//! After a forced unmount only open files keep the daemon, and nothing but closing works on them.
+//! The first signal closes the volume then, and ends the process.
 
-use super::{last_commit, refusal::umount_failure};
+use super::{last_commit, opened::Ending, refusal::umount_failure};
+use crate::log::ALWAYS;
 use holdfast_fuse::{
     Session,
     mount::{UmountError, UmountFlags},
@@ -77,6 +81,7 @@ impl Caught {
         mut self,
         session: Arc<Session>,
         store: Option<Arc<VolumeStore>>,
+        ending: Arc<Ending>,
     ) -> io::Result<Watch> {
         let handle = self.signals.handle();
         let thread = thread::Builder::new()
@@ -89,7 +94,7 @@ impl Caught {
                         count += u32::from(UNMOUNT.contains(&signal));
                         match (UNMOUNT.contains(&signal), count) {
                             _ if IGNORED.contains(&signal) => {}
-                            (true, 1) => unmount_or_tell(&session),
+                            (true, 1) => unmount_or_tell(&session, &ending),
                             (true, 2) => detach(&session),
                             _ => end(signal, &mut self.signals, store.as_ref()),
                         }
@@ -123,11 +128,12 @@ fn end(signal: c_int, signals: &mut Signals, store: Option<&Arc<VolumeStore>>) {
     std::process::exit(OF_SIGNAL + signal);
 }
 
-fn unmount_or_tell(session: &Session) {
+fn unmount_or_tell(session: &Session, ending: &Ending) {
     let begun = Instant::now();
     loop {
         match session.unmount(UmountFlags::default()) {
             Ok(()) => return,
+            Err(UmountError::NotMounted { .. }) if session.is_revoked() => close_and_exit(ending),
             Err(UmountError::Busy { .. }) if begun.elapsed() < TIMEOUT => thread::sleep(PAUSE),
             Err(error @ UmountError::Busy { .. }) => {
                 return umount_failure(&error)
@@ -135,6 +141,17 @@ fn unmount_or_tell(session: &Session) {
                     .print();
             }
             Err(error) => return umount_failure(&error).print(),
+        }
+    }
+}
+
+/// Ends the process with the files that are still open.
+fn close_and_exit(ending: &Ending) -> ! {
+    match ending.closed() {
+        Ok(()) => std::process::exit(0),
+        Err(failure) => {
+            tracing::error!(target: ALWAYS, "the daemon ends: {failure}");
+            std::process::exit(KILLED)
         }
     }
 }

@@ -187,3 +187,33 @@ fn a_mount_that_was_taken_away_and_left_there_can_be_cleared() {
         });
     }
 }
+
+#[test]
+fn a_signal_ends_the_daemon_of_a_revoked_mount_though_files_are_open_and_closes_the_volume() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    fs::create_dir(place.path("mnt")).unwrap();
+    place.mount(&[]);
+    let daemon = place.daemon();
+    let mut file = open(&place.path("mnt/file"));
+    file.write_all(b"before").unwrap();
+    let said = holdfast(["umount", "--force", &place.mnt()]);
+    assert!(
+        said.out.contains("its daemon ends with the last user"),
+        "{}{}",
+        said.out,
+        said.error
+    );
+    assert!(!is_gone(daemon), "it serves the open file");
+    let pid = rustix::process::Pid::from_raw(daemon).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    wait_until("the daemon is gone", || is_gone(daemon));
+    assert!(file.write_all(b"after").is_err());
+    drop(file);
+    let report = holdfast(["fsck", &place.source()]).ok();
+    assert!(!report.contains("unclosed"), "{report}");
+    place.mount(&[]);
+    assert_eq!(fs::read(place.path("mnt/file")).unwrap(), b"before");
+    place.umount();
+}

@@ -115,6 +115,12 @@ impl Session {
         self.handler.revocation.revoke(None, None)
     }
 
+    /// Was the file system revoked? Then all calls on it fail but those that close files.
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.handler.revocation.is_done()
+    }
+
     /// Waits until the connection ends, by [`Session::unmount`] or by `umount` from outside, and
     /// joins the threads. A second caller waits for the first.
     pub fn wait(&self) {
