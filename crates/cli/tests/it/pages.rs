@@ -18,7 +18,9 @@ fn pages() -> Vec<PathBuf> {
 fn commands(page: &Path) -> String {
     let text = fs::read_to_string(page).expect("a page");
     let blocks = text.split("```sh\n").skip(1);
-    blocks.filter_map(|block| block.split("```").next()).collect()
+    blocks
+        .filter_map(|block| block.split("```").next())
+        .collect()
 }
 
 #[test]
