@@ -29,7 +29,7 @@ const ID_MAX: u64 = 0o7_777_777;
 const SIZE_MAX: u64 = 0o77_777_777_777;
 const SELF: &str = ".";
 
-/// Packs a tree: see [`FileSystem::pack`].
+/// Packs a tree: see [`FileSystem::pack`](crate::FileSystem::pack).
 pub(super) fn pack<T: Tree>(
     tree: &T,
     from: &Path,
