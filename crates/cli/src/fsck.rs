@@ -41,7 +41,7 @@ const DONE: Style = AnsiColor::Green.on_default().bold();
 /// put into lost+found. Copy a volume of which there is no backup first.
 ///
 /// Exit code 0: no errors. 1: errors were repaired. 4: errors are left. 8: the volume could not be
-/// checked or repaired, or there is none.
+/// checked or repaired, or there is none. 16: the call was wrong.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
     /// The image file or block device
