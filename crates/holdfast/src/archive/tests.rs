@@ -492,7 +492,7 @@ fn one_file_is_an_archive_and_names_are_kept() {
     let mut archive = Vec::new();
     let options = PackOptions {
         names: Some(Arc::new(Ada)),
-        stop: None,
+        ..PackOptions::default()
     };
     fs.pack("/tree/one", &mut archive, &options, &mut |_| ())
         .unwrap();
