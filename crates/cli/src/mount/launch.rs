@@ -106,10 +106,8 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// Leaves the terminal, the working directory and the shell's limits.
+    /// Leaves the working directory and the shell's limits.
     pub(super) fn begin(log: Option<&Path>) -> io::Result<Self> {
-        // Fails for a process group leader, which a child of `launch` is not.
-        let _ = rustix::process::setsid();
         std::env::set_current_dir("/")?;
         // The log file is created with the user's umask.
         let log = log.map(open_log).transpose()?;
@@ -123,6 +121,10 @@ impl Daemon {
 
     /// Tells the parent that the mount is live, and detaches from the parent and the terminal.
     pub(super) fn live(self) -> io::Result<()> {
+        // Not before: the kernel lets only processes of systemd's own group into an automount that
+        // waits for this mount. It fails for a process group leader, which a child of `launch` is
+        // not.
+        let _ = rustix::process::setsid();
         let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         if self.log.is_none() {
             rustix::stdio::dup2_stderr(&nothing)?;
