@@ -1,7 +1,8 @@
 //! Failures of opening and closing a volume in a command.
 
 use crate::message::{Failure, Result};
-use holdfast::{Volume, VolumeError};
+use holdfast::{Caller, Caps, FileSystem, Volume, VolumeError};
+use rustix::process::{getegid, geteuid};
 use std::{io, path::Path};
 
 /// A hint for a missing device.
@@ -15,6 +16,21 @@ pub(crate) fn open(image: &Path) -> Result<Volume> {
 /// Opens a volume for reading only.
 pub(crate) fn open_read_only(image: &Path) -> Result<Volume> {
     Volume::open_read_only(image).map_err(|error| volume_failure(image, &error))
+}
+
+/// The file system of a volume, for work that makes files in it. Root sets their owners. What another
+/// user makes is that user's, as on a mount; all else is allowed, since the volume is a file that
+/// this user may write.
+pub(crate) fn to_make_files_in(volume: &Volume) -> FileSystem {
+    let (user, group) = (geteuid(), getegid());
+    let fs = volume.file_system();
+    if user.is_root() {
+        return fs.clone();
+    }
+    fs.as_user(Caller {
+        caps: Caps::all().difference(Caps::CHOWN),
+        ..Caller::user(user.as_raw(), group.as_raw())
+    })
 }
 
 /// The failure for a volume that cannot be opened.

@@ -8,7 +8,7 @@ use crate::complete;
 use crate::engine::{Inside, Job, RawPath, perform};
 use crate::message::{Failure, Result};
 use crate::output::Output;
-use crate::volume::{close_after, open, open_read_only};
+use crate::volume::{close_after, open, open_read_only, to_make_files_in};
 use clap_complete::ArgValueCompleter;
 use holdfast::{Copied, CopyEvent, CopyOptions, FileSystem, Volume};
 use meter::Meter;
@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Kept are modes, owners, access and modification times to the nanosecond, extended attributes,
 /// ACLs, symbolic and hard links, pipes, sockets, devices, and holes. Times of birth and change are
-/// those of the copy. Attributes that this user cannot set, or the target cannot hold, are counted
+/// those of the copy. Without root, new files belong to this user. Attributes that this user cannot set, or the target cannot hold, are counted
 /// at the end.
 ///
 /// A volume that is only copied from is not changed. A name that cannot be copied is printed, the
@@ -88,7 +88,8 @@ fn copy_all(
     to: &Place,
     target: Option<&Volume>,
 ) -> Result<Copied> {
-    let inside = target.map(Volume::file_system);
+    let inside = target.map(to_make_files_in);
+    let inside = inside.as_ref();
     let goal_is_dir = is_dir(to, inside)?.unwrap_or(false);
     if from.len() > 1 && !goal_is_dir {
         return Err(

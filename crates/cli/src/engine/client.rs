@@ -18,7 +18,7 @@ use crate::control::{self, Answer, Request};
 use crate::copy::place::Place;
 use crate::message::{Failure, Result};
 use crate::target::root_of;
-use crate::volume::{close_after, open, open_read_only};
+use crate::volume::{close_after, open, open_read_only, to_make_files_in};
 
 /// A path from the root of a mount or of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,9 +146,12 @@ fn on_volume(
         _ => open(image)?,
     };
     let stop = Arc::new(AtomicBool::new(false));
-    let event = run(volume.file_system(), job, archive, &stop, &mut |event| {
-        shown.note(&event)
-    });
+    let fs = match job {
+        Job::Unpack { .. } => to_make_files_in(&volume),
+        _ => volume.file_system().clone(),
+    };
+    let event = run(&fs, job, archive, &stop, &mut |event| shown.note(&event));
+    drop(fs);
     close_after(volume, image, Ok(event))
 }
 

@@ -46,5 +46,6 @@ mod trace;
 mod volumes;
 mod warm;
 mod whole;
+mod without_root;
 mod written;
 mod wrong;
