@@ -34,9 +34,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// List what holdfast has mounted
 ///
 /// Of each mount: where it is, what is mounted there, its type, its state, and how much space there
-/// is. A mount whose daemon does not answer within two seconds is listed as `silent`, that of a
-/// daemon that was killed as `dead`, and one that only another user may look at as `private`. Mounts
-/// with `-o subtype=` are not listed.
+/// is. The state is `silent` if its daemon does not answer within two seconds, `dead` if its daemon
+/// was killed, and `private` if only another user may look at it. Mounts with `-o subtype=` are not
+/// listed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print one line of JSON: an array with an object for each mount

@@ -43,8 +43,8 @@ pub(crate) struct Subject<'s> {
 }
 
 /// Starts logging to standard error and, if `system` is given, to the system's log. If standard
-/// error is the journal, each entry goes to the system's log alone. Malformed directives are ignored
-/// with a warning.
+/// error is the journal, each entry goes to the system's log alone. Malformed directives are
+/// ignored with a warning.
 pub(crate) fn begin(system: Option<&Subject<'_>>) {
     let filter = filter(&std::env::var(VARIABLE).unwrap_or_default());
     let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;

@@ -18,9 +18,9 @@ pub(crate) fn open_read_only(image: &Path) -> Result<Volume> {
     Volume::open_read_only(image).map_err(|error| volume_failure(image, &error))
 }
 
-/// The file system of a volume, for work that makes files in it. Root sets their owners. What another
-/// user makes is that user's, as on a mount; all else is allowed, since the volume is a file that
-/// this user may write.
+/// The file system of a volume, for work that makes files in it. Root sets their owners. What
+/// another user makes is that user's, as on a mount. All else is allowed, because that user may
+/// write the image.
 pub(crate) fn to_make_files_in(volume: &Volume) -> FileSystem {
     let (user, group) = (geteuid(), getegid());
     let fs = volume.file_system();

@@ -42,8 +42,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Kept are modes, owners, access and modification times to the nanosecond, extended attributes,
 /// ACLs, symbolic and hard links, pipes, sockets, devices, and holes. Times of birth and change are
-/// those of the copy. Without root, new files belong to this user. Attributes that this user cannot set, or the target cannot hold, are counted
-/// at the end.
+/// those of the copy. Without root, new files belong to this user. Attributes that this user cannot
+/// set, or the target cannot hold, are counted at the end.
 ///
 /// A volume that is only copied from is not changed. A name that cannot be copied is printed, the
 /// rest is copied, and the exit code is 1.

@@ -30,8 +30,8 @@ const VALUE_MAX: usize = 1 << 16;
 /// Of a volume that is not mounted: identity, label, size, free space, groups, whether it was
 /// closed, counts. The volume is not changed. For a mounted volume, its mount is asked. Of a mount:
 /// transport and the reason for it, FUSE protocol, options, limits, counts of inodes, names, pages
-/// and bytes, memory of the daemon, and requests so far by kind. Without an argument: the list of all
-/// mounts, as `holdfast list` prints it.
+/// and bytes, memory of the daemon, and requests so far by kind. Without an argument: the list of
+/// all mounts, as `holdfast list` prints it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The mount point, or anything below it; an image file or a block device

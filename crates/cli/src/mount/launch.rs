@@ -82,7 +82,7 @@ pub(super) fn launch(
     }
     match serde_json::from_str(&line) {
         Ok(Report::Live) => {
-            service_manager::hand_over(child.id());
+            service_manager::announce(child.id());
             Ok(())
         }
         Ok(Report::Failed(failure)) => {

@@ -71,7 +71,7 @@ pub(super) fn silence(command: &mut Command) {
 
 /// The daemon with this process id serves a mount that is live. The service manager accepts this
 /// from the main process only, which is still this one.
-pub(super) fn hand_over(daemon: u32) {
+pub(super) fn announce(daemon: u32) {
     if is_units_process() {
         send(&[NotifyState::MainPid(daemon), NotifyState::Ready]);
     }

@@ -18,7 +18,8 @@ const SOON: Duration = Duration::from_secs(60);
 /// Lookups of names that begin so block.
 const STUCK: &[u8] = b"stuck";
 
-/// A host: an empty directory. Lookups of some names, and each mkdir, block until they are released.
+/// A host: an empty directory. Lookups of some names, and each mkdir, block until they are
+/// released.
 #[derive(Default)]
 struct Host {
     state: Mutex<State>,

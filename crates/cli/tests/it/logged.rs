@@ -77,7 +77,8 @@ fn where_there_is_a_journal_the_log_goes_there() {
     }
 }
 
-/// A mount in the foreground whose standard error is said to be the journal, as in a unit of systemd.
+/// A mount in the foreground. The environment says that its standard error is the journal, as in a
+/// unit of systemd.
 const IN_A_UNIT: &str = r#"
     : >"$T/errors"
     JOURNAL_STREAM=$(stat -c %d:%i "$T/errors") HOLDFAST_LOG=holdfast=info \

@@ -1,7 +1,7 @@
 //! Counts of the errors that one thread has answered requests of one operation with.
 //!
-//! Errors that tell of trouble are counted each on its own. All others, such as `ENOENT`, are mostly
-//! the callers' and share one count.
+//! Errors that tell of trouble are counted each on its own. All others, such as `ENOENT`, are
+//! mostly the callers' and share one count.
 
 use holdfast_types::Errno;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -45,8 +45,8 @@ impl Errors {
 pub struct ErrorCounts([u64; COUNTS]);
 
 impl ErrorCounts {
-    /// The errors that occurred, by name, and how often each did. Those that are mostly the callers'
-    /// are one, `other`.
+    /// The errors that occurred, by name, and how often each did. Those that are mostly the
+    /// callers' are one, `other`.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let names = TROUBLE.iter().filter_map(|error| error.symbol());
         let names = names.chain([OTHER]);
