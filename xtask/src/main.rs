@@ -2,7 +2,8 @@
 //!
 //! `tidy` checks the rules that no compiler lint covers; `budget`, `circles` and `rooms` show what
 //! it counts. `conflicts` runs the conflict audit and keeps its table in the documentation.
-//! `instructions` counts instructions per operation. `dist` makes packages.
+//! `instructions` counts instructions per operation. `dist` makes packages. `header` makes the header
+//! of the library for C.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use anyhow::{Context, Result, bail};
 
 mod conflicts;
 mod dist;
+mod header;
 mod instructions;
 mod tidy;
 
@@ -31,7 +33,9 @@ commands:
           user-space instructions per operation, counted by valgrind, beside the limits of
           xtask/instructions.table; --write makes new limits, so much above what is counted
   dist --out DIR [OPTIONS]
-          make packages: .deb, .rpm, static tarballs, symbols; --help shows the other options";
+          make packages: .deb, .rpm, static tarballs, symbols; --help shows the other options
+  header [--check]
+          makes holdfast.h with cbindgen, or compares it";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,6 +49,8 @@ fn main() -> Result<ExitCode> {
         ["instructions", rest @ ..] => instructions::run(&workspace_root()?, rest),
         ["dist", rest @ ..] => dist::run_dist(&workspace_root()?, rest),
         ["conflicts", rest @ ..] => conflicts::run(&workspace_root()?, rest),
+        ["header"] => header::run(&workspace_root()?, false),
+        ["header", "--check"] => header::run(&workspace_root()?, true),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)
