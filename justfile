@@ -55,6 +55,10 @@ conflicts:
     cargo xtask conflicts --check
     cargo xtask conflicts --check --store volume
 
+# The library for C: its header, its test from C, the pages for other languages, its interface.
+capi:
+    scripts/capi.sh
+
 # How many instructions an operation takes, against the limits (needs valgrind).
 instructions:
     cargo xtask instructions --check
