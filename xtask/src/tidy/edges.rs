@@ -107,6 +107,10 @@ const TABLE: [Edges; 17] = [
         ],
     },
     Edges {
+        name: "python",
+        uses: &["holdfast"],
+    },
+    Edges {
         name: "xtask",
         uses: &[],
     },
