@@ -46,7 +46,7 @@ enum Kind {
 /// An image file or a block device, locked while it is open.
 ///
 /// The lock is flock(2)'s. It excludes other processes and a second opening in this one, and ends
-/// with the process. A block device opened for writing is claimed with `O_EXCL` as well, so that
+/// with the device or the process. A block device opened for writing is claimed with `O_EXCL` as well, so that
 /// the kernel does not mount it meanwhile.
 #[derive(Debug)]
 pub struct FileDevice {
@@ -128,6 +128,13 @@ impl FileDevice {
     /// The present size of a block device in the kernel.
     fn block_size_now(&self) -> Result<u64, Cause> {
         Ok(sys::block_device_size(&self.file)? / self.alignment() * self.alignment())
+    }
+}
+
+impl Drop for FileDevice {
+    fn drop(&mut self) {
+        // A child process has the descriptor too, and would keep the lock.
+        self.unlock();
     }
 }
 
@@ -277,5 +284,22 @@ impl BlockDevice for FileDevice {
         }
         self.size.store(size, Ordering::Release);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_device_is_free_though_its_descriptor_has_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data.hf");
+        let device = FileDevice::create(&path, 1 << 20).unwrap();
+        // As a child process has it after fork(2).
+        let copy = device.file.try_clone().unwrap();
+        drop(device);
+        FileDevice::open(&path, Access::ReadWrite).unwrap();
+        drop(copy);
     }
 }
