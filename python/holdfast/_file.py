@@ -159,6 +159,8 @@ class File(io.RawIOBase):
                 super().close()
             finally:
                 self._handle.close()
+                # A volume that only this file keeps open ends with it.
+                del self._handle, self._volume
 
     def __reduce__(self) -> tuple[Callable[..., File], tuple[Any, ...]]:
         if self.mode != "rb":

@@ -38,7 +38,7 @@ pub(crate) fn bulkstat(
     let kind = paths.map(PathKind::of).transpose()?;
     let failed = |error: io::Error| os_error(py, &error, None, None);
     let names = match kind {
-        Some(_) => names(py, fs)?,
+        Some(_) => names(py, &fs)?,
         None => HashMap::new(),
     };
     let mut rows = Rows::new(kind);

@@ -5,15 +5,15 @@ use std::io;
 use std::mem;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyGenericAlias, PyType};
 
-use holdfast::{FileSystem, Metadata, NodeKind, ReadDir};
+use holdfast::{Metadata, NodeKind, ReadDir};
 
 use crate::error::os_error;
-use crate::open::{Open, without_interpreter};
+use crate::open::{Open, lock, without_interpreter};
 use crate::path;
 use crate::stat::stat_result;
 use crate::volume::attributes;
@@ -61,11 +61,11 @@ impl DirEntry {
 
     /// The attributes of the entry, or of what it leads to.
     fn resolve(&self, py: Python<'_>, follow: bool) -> PyResult<Metadata> {
-        let fs = self.open.fs(py)?;
         let found = if follow && self.kind == NodeKind::Symlink {
-            let path = self.full_path();
-            py.detach(|| attributes(fs, Path::new(OsStr::from_bytes(&path)), true))
+            let (fs, path) = (self.open.fs(py)?, self.full_path());
+            py.detach(move || attributes(&fs, Path::new(OsStr::from_bytes(&path)), true))
         } else {
+            self.open.check_process(py)?;
             self.metadata.map_err(io::Error::from_raw_os_error)
         };
         found.map_err(|error| match self.path(py) {
@@ -80,9 +80,9 @@ impl DirEntry {
             self.open.check_process(py)?;
             return Ok(self.kind == kind);
         }
-        let fs: &FileSystem = self.open.fs(py)?;
+        let fs = self.open.fs(py)?;
         let path = self.full_path();
-        let found = py.detach(|| attributes(fs, Path::new(OsStr::from_bytes(&path)), true));
+        let found = py.detach(move || attributes(&fs, Path::new(OsStr::from_bytes(&path)), true));
         Ok(found.is_ok_and(|metadata| metadata.file_type().kind() == kind))
     }
 }
@@ -177,7 +177,7 @@ impl Scan {
     }
 
     fn next(&self) -> Option<io::Result<holdfast::DirEntry>> {
-        let mut slot = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(&self.listing);
         let listing = slot.as_mut()?;
         if listing.batch.len() == 0 {
             let batch: Vec<_> = listing.rest.by_ref().take(BATCH).collect();
@@ -194,7 +194,7 @@ impl Scan {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<DirEntry>> {
-        self.open.fs(py)?;
+        self.open.check(py)?;
         let entry = py.detach(|| self.next().transpose());
         let made = entry.and_then(|entry| {
             entry
@@ -209,10 +209,7 @@ impl Scan {
 
     fn close(&self, py: Python<'_>) {
         if !self.open.is_foreign() {
-            py.detach(|| {
-                let mut slot = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
-                drop(slot.take());
-            });
+            py.detach(|| drop(lock(&self.listing).take()));
         }
     }
 
@@ -233,12 +230,11 @@ impl Scan {
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        let slot = self.listing.get_mut();
-        let listing = slot.unwrap_or_else(PoisonError::into_inner).take();
+        let slot = mem::take(&mut self.listing);
         if self.open.is_foreign() {
-            mem::forget(listing);
-        } else if listing.is_some() {
-            without_interpreter(listing);
+            mem::forget(slot);
+        } else if lock(&slot).is_some() {
+            without_interpreter(slot);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use holdfast::File;
 
 use crate::error::{closed, os_error};
-use crate::open::{Open, without_interpreter};
+use crate::open::{Open, lock, without_interpreter};
 use crate::stat::stat_result;
 use crate::sys::Memory;
 
@@ -30,19 +30,14 @@ impl FileHandle {
         }
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<File>> {
-        // A panic of another holder leaves the file in its place.
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Calls `work` without the interpreter.
     fn run<R: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(File) -> io::Result<R> + Send,
     ) -> PyResult<R> {
-        self.open.fs(py)?;
-        let file = self.slot().as_ref().map(File::try_clone);
+        self.open.check(py)?;
+        let file = lock(&self.file).as_ref().map(File::try_clone);
         let file = file.ok_or_else(|| closed("file"))?;
         py.detach(|| work(file?))
             .map_err(|error| os_error(py, &error, None, None))
@@ -120,7 +115,7 @@ impl FileHandle {
     /// Closes the file. Does nothing in a child of the process that opened it.
     fn close(&self, py: Python<'_>) {
         if !self.open.is_foreign() {
-            let file = self.slot().take();
+            let file = lock(&self.file).take();
             py.detach(|| drop(file));
         }
     }
@@ -128,12 +123,11 @@ impl FileHandle {
 
 impl Drop for FileHandle {
     fn drop(&mut self) {
-        let slot = self.file.get_mut();
-        let file = slot.unwrap_or_else(PoisonError::into_inner).take();
+        let slot = mem::take(&mut self.file);
         if self.open.is_foreign() {
-            mem::forget(file);
-        } else if file.is_some() {
-            without_interpreter(file);
+            mem::forget(slot);
+        } else if lock(&slot).is_some() {
+            without_interpreter(slot);
         }
     }
 }

@@ -22,8 +22,8 @@ pub(crate) struct Open {
     pub(crate) address: String,
     /// As `st_dev` shows it.
     pub(crate) device: u64,
-    /// Acts for the caller. `None` only while it is dropped.
-    fs: Option<FileSystem>,
+    /// Acts for the caller. `None` when closed.
+    fs: Mutex<Option<FileSystem>>,
     /// The volume below, until it is closed; `None` for a file system in memory.
     volume: Mutex<Option<Volume>>,
     closed: AtomicBool,
@@ -40,7 +40,7 @@ impl Open {
             pid: std::process::id(),
             address,
             device,
-            fs: Some(fs),
+            fs: Mutex::new(Some(fs)),
             volume: Mutex::new(volume),
             closed: AtomicBool::new(false),
         }
@@ -62,15 +62,25 @@ impl Open {
         }
     }
 
-    /// The file system.
+    /// The file system. A call that is under way when it is closed keeps it alive.
     ///
     /// # Errors
     /// `ForkError` in a child of the process, `ValueError` once it is closed.
-    pub(crate) fn fs(&self, py: Python<'_>) -> PyResult<&FileSystem> {
+    pub(crate) fn fs(&self, py: Python<'_>) -> PyResult<FileSystem> {
         self.check_process(py)?;
-        match &self.fs {
-            Some(fs) if !self.is_closed() => Ok(fs),
-            _ => Err(closed("volume")),
+        let fs = lock(&self.fs).clone();
+        fs.ok_or_else(|| closed("volume"))
+    }
+
+    /// Refuses to work in a child of the process, and once it is closed.
+    ///
+    /// # Errors
+    /// As [`Open::fs`].
+    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process(py)?;
+        match self.is_closed() {
+            true => Err(closed("volume")),
+            false => Ok(()),
         }
     }
 
@@ -87,9 +97,12 @@ impl Open {
         if self.is_foreign() || self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let ended = py.detach(|| match self.volume().take() {
-            Some(volume) => volume.close(),
-            None => Ok(()),
+        let ended = py.detach(|| {
+            // Each is dropped without its lock, on which others wait with the interpreter.
+            let fs = lock(&self.fs).take();
+            drop(fs);
+            let volume = lock(&self.volume).take();
+            volume.map_or(Ok(()), Volume::close)
         });
         ended.map_err(|error| volume_error(py, &error, None))
     }
@@ -103,26 +116,26 @@ impl Open {
         py: Python<'_>,
         work: impl FnOnce(&Volume) -> Result<R, VolumeError> + Send,
     ) -> PyResult<Option<R>> {
-        self.fs(py)?;
-        let done = py.detach(|| self.volume().as_ref().map(work).transpose());
+        self.check(py)?;
+        let done = py.detach(|| lock(&self.volume).as_ref().map(work).transpose());
         done.map_err(|error| volume_error(py, &error, None))
     }
+}
 
-    fn volume(&self) -> MutexGuard<'_, Option<Volume>> {
-        // A panic of another holder leaves the volume in its place.
-        self.volume.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Locks a slot. A panic of another holder leaves its content in place.
+pub(crate) fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let slot = self.volume.get_mut();
-        let volume = slot.unwrap_or_else(PoisonError::into_inner).take();
-        let fs = self.fs.take();
         if self.is_foreign() {
-            mem::forget((fs, volume));
+            // No thread of this process holds or will hold the locks: the fields are abandoned.
+            let slots = (mem::take(&mut self.fs), mem::take(&mut self.volume));
+            mem::forget(slots);
             return;
         }
+        let (fs, volume) = (lock(&self.fs).take(), lock(&self.volume).take());
         without_interpreter(fs);
         // A drop cannot raise an error, but Python can report it. Without an interpreter, the drop of
         // the closure drops the volume, which closes it too.

@@ -41,7 +41,7 @@ pub(crate) fn remove_tree<'py>(
             stop: Some(Arc::clone(&stop)),
         };
         let mut reported = 0;
-        remove(fs, place, &options, &mut |event| {
+        remove(&fs, place, &options, &mut |event| {
             let failed = match event {
                 ChangeEvent::Failed(_) if ignore_errors => return,
                 ChangeEvent::Failed(error) => {

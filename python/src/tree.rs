@@ -113,7 +113,7 @@ fn walk<'py>(
     if maxdepth == Some(0) {
         return Ok(());
     }
-    let begun = py.detach(|| TreeWalk::new(fs, start, maxdepth));
+    let begun = py.detach(move || TreeWalk::new(&fs, start, maxdepth));
     let mut walk = begun.map_err(|error| os_error(py, &error, Some(&top.object), None))?;
     loop {
         let found = py.detach(|| walk.next(PIECE));

@@ -143,7 +143,7 @@ impl Volume {
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let fs = self.open.fs(py)?;
-        py.detach(|| fs.sync())
+        py.detach(move || fs.sync())
             .map_err(|error| os_error(py, &error, None, None))
     }
 
@@ -166,7 +166,7 @@ impl Volume {
     #[pyo3(signature = (path, *, follow_symlinks=true))]
     fn mode(&self, py: Python<'_>, path: PathArg<'_>, follow_symlinks: bool) -> PyResult<u32> {
         let (fs, place) = (self.open.fs(py)?, path.path());
-        let found = py.detach(|| attributes(fs, place, follow_symlinks));
+        let found = py.detach(move || attributes(&fs, place, follow_symlinks));
         Ok(found.map_or(0, |metadata| metadata.mode()))
     }
 
@@ -174,7 +174,7 @@ impl Volume {
         let want = Access::from_bits(mode)
             .ok_or_else(|| PyValueError::new_err("mode: a sum of os.R_OK, os.W_OK, os.X_OK"))?;
         let (fs, place) = (self.open.fs(py)?, path.path());
-        Ok(py.detach(|| fs.access(place, want)).is_ok())
+        Ok(py.detach(move || fs.access(place, want)).is_ok())
     }
 
     #[pyo3(signature = (path=None))]
@@ -402,7 +402,7 @@ impl Volume {
         static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let fs = self.open.fs(py)?;
         let space = py
-            .detach(|| fs.space())
+            .detach(move || fs.space())
             .map_err(|error| os_error(py, &error, None, None))?;
         let block = u64::from(space.block_size);
         let fields = [
@@ -566,7 +566,7 @@ impl Volume {
         work: impl FnOnce(&FileSystem, &Path) -> io::Result<R> + Send,
     ) -> PyResult<R> {
         let (fs, place) = (self.open.fs(py)?, path.path());
-        py.detach(|| work(fs, place))
+        py.detach(move || work(&fs, place))
             .map_err(|error| os_error(py, &error, Some(&path.object), None))
     }
 
@@ -579,7 +579,7 @@ impl Volume {
         work: impl FnOnce(&FileSystem, &Path, &Path) -> io::Result<R> + Send,
     ) -> PyResult<R> {
         let (fs, source, target) = (self.open.fs(py)?, from.path(), to.path());
-        py.detach(|| work(fs, source, target))
+        py.detach(move || work(&fs, source, target))
             .map_err(|error| os_error(py, &error, Some(&from.object), Some(&to.object)))
     }
 }

@@ -91,7 +91,7 @@ fn read_slices<'py>(
         let mut buffer = Vec::new();
         let contents = range
             .map(|index| {
-                read(fs, places.get(index), slice(index), &mut buffer)
+                read(&fs, places.get(index), slice(index), &mut buffer)
                     .unwrap_or_else(Content::Failed)
             })
             .collect();

@@ -23,7 +23,7 @@ pub(crate) fn stat_many<'py>(
     let (fs, places) = (open.fs(py)?, &paths.places);
     let work = |range: Range<usize>| {
         range
-            .map(|index| attributes(fs, places.get(index), follow))
+            .map(|index| attributes(&fs, places.get(index), follow))
             .collect::<Vec<_>>()
     };
     let mut slots = Slots::new(paths.len());

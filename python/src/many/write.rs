@@ -41,7 +41,7 @@ pub(crate) fn write_many(
         let mut written = 0;
         for index in range {
             let content = slices[index];
-            if let Err(error) = write(fs, places.get(index), content, makedirs) {
+            if let Err(error) = write(&fs, places.get(index), content, makedirs) {
                 return Err((index, error));
             }
             written += content.len() as u64;
