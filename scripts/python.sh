@@ -4,13 +4,16 @@
 #
 #   scripts/python.sh [PYTEST-ARGUMENT…]
 #
-# PYTHON names another interpreter than python3. Needs Python 3.11 or later with venv, and the
+# PYTHON names another interpreter than python3, and HOLDFAST the program that mounts a volume for
+# some of the tests; without one they are skipped. Needs Python 3.11 or later with venv, and the
 # network for PyPI; without them it says so and ends with 77.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python=${PYTHON:-python3}
-target=${CARGO_TARGET_DIR:-$PWD/target}/python
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+export HOLDFAST=${HOLDFAST:-$CARGO_TARGET_DIR/debug/holdfast}
+target=$CARGO_TARGET_DIR/python
 venv=$target/venv
 
 skip() {

@@ -26,7 +26,7 @@ use crate::many;
 use crate::open::Open;
 use crate::path::{self, PathArg};
 use crate::remove;
-use crate::stat::stat_result;
+use crate::stat::{nanoseconds, stat_result};
 use crate::sys::Memory;
 use crate::tree;
 
@@ -160,6 +160,13 @@ impl Volume {
 
     fn lstat<'py>(&self, py: Python<'py>, path: PathArg<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.stat(py, path, false)
+    }
+
+    /// Nanoseconds since 1970 at which the file was made.
+    fn birthtime_ns(&self, py: Python<'_>, path: PathArg<'_>) -> PyResult<i128> {
+        let metadata = self.run(py, &path, |fs, path| fs.metadata(path))?;
+        let time = metadata.attr().btime;
+        Ok(nanoseconds((time.secs(), time.subsec_nanos().into())))
     }
 
     /// The mode of what a path leads to, or 0 if it leads to nothing.

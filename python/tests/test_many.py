@@ -7,7 +7,7 @@ import pathlib
 import stat
 import threading
 
-import nanoarrow
+import nanoarrow  # type: ignore[import-untyped]
 import pytest
 
 import holdfast
@@ -26,7 +26,7 @@ def test_contents_come_in_the_order_of_paths(volume: Volume) -> None:
         found = volume.read_many(iter(items), threads=threads, progress=told.append)
         assert found == list(items.values())
         assert sum(told) == len(items)
-    mixed = [pathlib.PurePosixPath("/dir/1"), b"/dir/1", "dir/1"]
+    mixed: list[str | bytes | os.PathLike[str]] = [pathlib.PurePosixPath("/dir/1"), b"/dir/1", "dir/1"]
     assert volume.read_many(mixed) == [items["/dir/1"]] * 3
     assert volume.read_many([]) == []
 
@@ -60,7 +60,7 @@ def test_wrong_arguments_are_refused(volume: Volume) -> None:
     with pytest.raises(ValueError, match="threads"):
         volume.read_many(["/a"], threads=0)
     with pytest.raises(TypeError):
-        volume.write_many({"/a": "text"})  # type: ignore[dict-item]
+        volume.write_many({"/a": "text"})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="tuple"):
         volume.write_many(["/a"])  # type: ignore[list-item]
 
