@@ -75,5 +75,7 @@ EOF
 [ "$code" = 0 ] || failed=1
 check mypy "$venv/bin/python" -m mypy --config-file "$config" --package holdfast
 check mypy-tests "$venv/bin/python" -m mypy --config-file "$config" "$tests"
-check stubtest "$venv/bin/python" -m mypy.stubtest holdfast --mypy-config-file "$config"
+# Not `holdfast.spec`: its stub would be that of fsspec, which has none.
+check stubtest "$venv/bin/python" -m mypy.stubtest --mypy-config-file "$config" \
+    holdfast._holdfast holdfast._errors holdfast._file holdfast._mount holdfast._volume holdfast.torch
 exit "$failed"

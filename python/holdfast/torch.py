@@ -40,6 +40,7 @@ class FileDataset(Generic[_Sample]):
         paths: Sequence[str] | None = None,
         *,
         root: str = "/",
+        transform: None = None,
         threads: int | None = None,
     ) -> None: ...
 

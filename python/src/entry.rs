@@ -243,7 +243,7 @@ impl Drop for Scan {
 pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
     path.extend_from_slice(directory);
-    if !directory.is_empty() && !directory.ends_with(b"/") {
+    if directory.last().is_some_and(|&last| last != b'/') {
         path.push(b'/');
     }
     path.extend_from_slice(name);

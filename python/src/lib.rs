@@ -1,8 +1,8 @@
 //! The Python module `holdfast._holdfast`: the native part of the package `holdfast`.
 //!
 //! It holds what needs Rust: handles, many files at once, columns. What is only Python is beside
-//! it, in `python/holdfast`. The interpreter is released around every call that can wait. Long calls
-//! look at signals between pieces.
+//! it, in `python/holdfast`. The interpreter is released around every call that can wait. Long
+//! calls look at signals between pieces.
 
 mod bulkstat;
 mod caller;

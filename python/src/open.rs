@@ -137,8 +137,8 @@ impl Drop for Open {
         }
         let (fs, volume) = (lock(&self.fs).take(), lock(&self.volume).take());
         without_interpreter(fs);
-        // A drop cannot raise an error, but Python can report it. Without an interpreter, the drop of
-        // the closure drops the volume, which closes it too.
+        // A drop cannot raise an error, but Python can report it. Without an interpreter, the drop
+        // of the closure drops the volume, which closes it too.
         let _ = Python::try_attach(|py| {
             if let Some(Err(error)) = py.detach(|| volume.map(Volume::close)) {
                 volume_error(py, &error, None).write_unraisable(py, None);
