@@ -35,6 +35,9 @@ class File(io.RawIOBase):
 
     name: str | bytes
     mode: str
+    # `None` until it is open, and when it is closed.
+    _handle: _holdfast.FileHandle | None = None
+    _volume: Volume | None = None
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class File(io.RawIOBase):
         perm: int = 0o666,
         flags: int = 0,
     ) -> None:
+        self.name, self.mode = os.fspath(path), mode
         letters = mode.replace("b", "")
         kind, update = letters[:1], letters[1:]
         if kind not in _KINDS or update not in ("", "+") or mode.count("b") > 1:
@@ -55,16 +59,15 @@ class File(io.RawIOBase):
                 options["write"] = True
         self._readable = "read" in options
         self._writable = kind != "r" or bool(update)
-        self._volume = volume
-        self._handle = volume.open_handle(path, mode=perm, flags=flags, **options)
-        self.name = os.fspath(path)
+        handle = volume.open_handle(path, mode=perm, flags=flags, **options)
+        self._volume, self._handle = volume, handle
         # As `io.FileIO` has it.
         self.mode = "rb+" if kind == "w" and update else kind + "b" + update
         if kind == "a":
-            self._handle.seek(0, os.SEEK_END)
+            handle.seek(0, os.SEEK_END)
 
     def _check(self) -> _holdfast.FileHandle:
-        if self.closed:
+        if self._handle is None:
             raise ValueError("I/O operation on closed file")
         return self._handle
 
@@ -154,15 +157,17 @@ class File(io.RawIOBase):
         self._check().sync(data_only=data_only)
 
     def close(self) -> None:
-        if not self.closed:
-            try:
-                super().close()
-            finally:
-                self._handle.close()
-                # A volume that only this file keeps open ends with it.
-                del self._handle, self._volume
+        try:
+            super().close()
+        finally:
+            handle = self._handle
+            # A volume that only this file keeps open ends with it.
+            self._handle = self._volume = None
+            if handle is not None:
+                handle.close()
 
     def __reduce__(self) -> tuple[Callable[..., File], tuple[Any, ...]]:
+        self._check()
         if self.mode != "rb":
             raise TypeError(
                 f"cannot pickle a file that is open for writing: {self.name!r}; "
@@ -171,7 +176,7 @@ class File(io.RawIOBase):
         return _reopen, (self._volume, self.name, self.tell())
 
     def __repr__(self) -> str:
-        state = " [closed]" if self.closed else ""
+        state = " [closed]" if self.closed or self._handle is None else ""
         return f"<holdfast.File name={self.name!r} mode={self.mode!r}{state}>"
 
 
