@@ -46,8 +46,8 @@ enum Kind {
 /// An image file or a block device, locked while it is open.
 ///
 /// The lock is flock(2)'s. It excludes other processes and a second opening in this one, and ends
-/// with the device or the process. A block device opened for writing is claimed with `O_EXCL` as well, so that
-/// the kernel does not mount it meanwhile.
+/// with the device or the process. A block device opened for writing is claimed with `O_EXCL` as
+/// well, so that the kernel does not mount it meanwhile.
 #[derive(Debug)]
 pub struct FileDevice {
     file: File,
