@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyPermissionError;
 use pyo3::prelude::*;
 
-use holdfast::core::Bulkstat;
+use holdfast::engine::Bulkstat;
 use holdfast::{Caps, FileSystem, Metadata, Visit};
 
 use crate::columns::{Columns, PathKind, Rows};

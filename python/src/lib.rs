@@ -40,7 +40,7 @@ mod _holdfast {
 /// What the caches of this process's file systems may take and hold, in bytes.
 #[pyfunction]
 fn memory_usage(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let seen = py.detach(|| holdfast::core::Memory::of_process().seen());
+    let seen = py.detach(|| holdfast::engine::Memory::of_process().seen());
     let dict = PyDict::new(py);
     dict.set_item("limit", seen.limit)?;
     dict.set_item("used", seen.usage.total())?;

@@ -2,7 +2,6 @@
 
 use crate::message::{Failure, Result};
 use holdfast::{Caller, Caps, FileSystem, Volume, VolumeError};
-use rustix::process::{getegid, geteuid};
 use std::{io, path::Path};
 
 /// A hint for a missing device.
@@ -10,27 +9,32 @@ pub(crate) const DEVICES_HINT: &str = "lsblk lists the block devices of this hos
 
 /// Opens a volume.
 pub(crate) fn open(image: &Path) -> Result<Volume> {
-    Volume::open(image).map_err(|error| volume_failure(image, &error))
+    let opened = Volume::builder().caller(this_user()).open(image);
+    opened.map_err(|error| volume_failure(image, &error))
 }
 
 /// Opens a volume for reading only.
 pub(crate) fn open_read_only(image: &Path) -> Result<Volume> {
-    Volume::open_read_only(image).map_err(|error| volume_failure(image, &error))
+    let opened = Volume::builder().caller(this_user()).open_read_only(image);
+    opened.map_err(|error| volume_failure(image, &error))
+}
+
+/// This user, with all rights in a volume: the image is a file that the user may read or write.
+fn this_user() -> Caller {
+    Caller {
+        caps: Caps::all(),
+        ..Caller::current()
+    }
 }
 
 /// The file system of a volume, for work that makes files in it. Root sets their owners. What
-/// another user makes is that user's, as on a mount. All else is allowed, because that user may
-/// write the image.
+/// another user makes is that user's, as on a mount.
 pub(crate) fn to_make_files_in(volume: &Volume) -> FileSystem {
-    let (user, group) = (geteuid(), getegid());
-    let fs = volume.file_system();
-    if user.is_root() {
-        return fs.clone();
+    let mut user = this_user();
+    if user.uid != 0 {
+        user.caps.remove(Caps::CHOWN);
     }
-    fs.as_user(Caller {
-        caps: Caps::all().difference(Caps::CHOWN),
-        ..Caller::user(user.as_raw(), group.as_raw())
-    })
+    volume.as_user(user)
 }
 
 /// The failure for a volume that cannot be opened.
