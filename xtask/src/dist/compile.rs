@@ -27,8 +27,6 @@ pub(super) fn target_dir(source: &Path) -> PathBuf {
 
 /// Builds a static program; `None`, and a line that says why, if this host cannot.
 pub(super) fn compile_static(plan: &Plan, target: &str) -> Result<Option<Program>> {
-    let mut rustup = Command::new("rustup");
-    run(rustup.args(["target", "add", target]))?;
     if target.starts_with(ARCH) {
         return compile(plan, target).map(Some);
     }
@@ -42,6 +40,8 @@ pub(super) fn compile_static(plan: &Plan, target: &str) -> Result<Option<Program
 
 /// Builds the program and splits it.
 pub(super) fn compile(plan: &Plan, target: &str) -> Result<Program> {
+    let mut rustup = Command::new("rustup");
+    run(rustup.args(["target", "add", target]))?;
     let built = target_dir(&plan.source).join(target).join("dist");
     let mut cargo = Command::new("cargo");
     cargo

@@ -123,8 +123,10 @@ impl Plan {
 }
 
 fn make(plan: &Plan) -> Result<()> {
+    let of_system = plan.makes("deb") || plan.makes("rpm");
     // The `.deb` and the `.rpm` are for the C library of this host.
-    let program = compile::compile(plan, &format!("{ARCH}-unknown-linux-gnu"))?;
+    let libc = if of_system { "gnu" } else { "musl" };
+    let program = compile::compile(plan, &format!("{ARCH}-unknown-linux-{libc}"))?;
     let root = root::lay_out(plan, &program.stripped)?;
     if plan.makes("deb") {
         package::deb(plan)?;
@@ -132,7 +134,7 @@ fn make(plan: &Plan) -> Result<()> {
     if plan.makes("rpm") {
         package::rpm(plan, &root)?;
     }
-    if plan.makes("deb") || plan.makes("rpm") {
+    if of_system {
         package::symbols(plan, &program)?;
     }
     if plan.makes("tar") {
