@@ -13,10 +13,11 @@ use std::io;
 /// # Errors
 /// Those of close_range(2); Linux before 5.11 does not know the flag.
 pub(crate) fn close_all_on_exec() -> io::Result<()> {
-    let flags = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
+    let (all, flags) = (libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    // By its number: musl has no function for it.
     // SAFETY: with this flag close_range(2) closes no descriptor in this process; only execve(2)
     // reads the flag.
-    let result = unsafe { libc::close_range(3, libc::c_uint::MAX, flags) };
+    let result = unsafe { libc::syscall(libc::SYS_close_range, 3, all, flags) };
     if result == 0 {
         Ok(())
     } else {
