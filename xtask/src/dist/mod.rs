@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 
 mod compile;
+mod licences;
 mod package;
 mod root;
 mod run;

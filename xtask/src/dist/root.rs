@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Plan;
 use super::run::{bytes, output, run};
+use super::{Plan, licences};
 
 /// Files of the source tree, and where below /usr they go.
 const FILES: [(&str, &str); 6] = [
@@ -70,7 +70,11 @@ pub(super) fn lay_out(plan: &Plan, program: &Path) -> Result<PathBuf> {
             symlink(format!("{page}.8.gz"), link)?;
         }
     }
-    changelogs(plan, &usr.join("share/doc/holdfast"))?;
+    let folder = usr.join("share/doc/holdfast");
+    changelogs(plan, &folder)?;
+    let crates = folder.join("crates");
+    write(&crates, licences::texts(&plan.source)?.as_bytes())?;
+    compress(&crates)?;
     Ok(root)
 }
 
