@@ -32,7 +32,7 @@ build fuse3 localhost/holdfast-test:fuse3
 # Below the limits of this machine. `crun` does not know control groups of both kinds at once.
 runtime=(--runtime runc)
 flags=(--ulimit nofile=4096 --ulimit nproc=4096)
-run() { podman "${runtime[@]}" run --rm "${flags[@]}" --network none "$@"; }
+run() { podman "${runtime[@]}" run --rm --no-healthcheck "${flags[@]}" --network none "$@"; }
 
 say "the static image works on a volume without root and without a capability"
 mkdir "$WORK/volume" "$WORK/shared" "$WORK/shared/data"
