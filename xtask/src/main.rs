@@ -2,8 +2,8 @@
 //!
 //! `tidy` checks the rules that no compiler lint covers; `budget`, `circles` and `rooms` show what
 //! it counts. `conflicts` runs the conflict audit and keeps its table in the documentation.
-//! `instructions` counts instructions per operation. `dist` makes packages. `header` makes the header
-//! of the library for C.
+//! `instructions` counts instructions per operation. `dist` makes packages, `header` the header of
+//! the library for C.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
