@@ -54,6 +54,12 @@ fn cannot_start(dir: &Path, error: &io::Error) -> Failure {
     failure.hint("it takes /proc, and limits (ulimit -a) that allow more files and memory")
 }
 
+/// The process that started the daemon, and waits for the mount, does not take its report.
+fn gone(dir: &Path, error: &io::Error) -> Failure {
+    let text = format!("the process that waits for this mount is gone: {error}");
+    Failure::new(text).at(dir).hint("mount it again")
+}
+
 fn serve_to_the_end(
     source: Source,
     plan: Plan,
@@ -132,13 +138,7 @@ fn serve_to_the_end(
             .at(&point.path)
             .hint("unmount it, and mount it again"));
     }
-    reported.map_err(|error| {
-        Failure::new(format!(
-            "the process that waits for this mount is gone: {error}"
-        ))
-        .at(&point.path)
-        .hint("mount it again")
-    })
+    reported.map_err(|error| gone(&point.path, &error))
 }
 
 /// Makes reports, with the read-only state of the kernel's mount table.
