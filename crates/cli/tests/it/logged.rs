@@ -23,7 +23,7 @@ const ENDED_BY_A_SIGNAL: &str = r#"
 fn listening(place: &Place, name: &str) -> UnixDatagram {
     let socket = UnixDatagram::bind(place.path(name)).unwrap();
     socket
-        .set_read_timeout(Some(Duration::from_mins(1)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     socket
 }

@@ -13,7 +13,7 @@ pub(crate) struct Manager(UnixDatagram);
 impl Manager {
     pub(crate) fn of(place: &Place) -> Self {
         let socket = UnixDatagram::bind(place.path("notify")).unwrap();
-        let timeout = Some(Duration::from_mins(1));
+        let timeout = Some(Duration::from_secs(60));
         socket.set_read_timeout(timeout).unwrap();
         Self(socket)
     }
@@ -53,7 +53,7 @@ impl Manager {
         self.0.set_read_timeout(Some(time)).unwrap();
         let silent = self.0.recv(&mut [0; 4096]).is_err();
         self.0
-            .set_read_timeout(Some(Duration::from_mins(1)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         silent
     }

@@ -17,7 +17,7 @@ const CACHE: Option<u64> = Some(7);
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Far more than a busy machine needs.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Context switches of the volume's threads.
 fn switches() -> Vec<(String, u64)> {

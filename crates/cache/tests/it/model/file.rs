@@ -86,7 +86,7 @@ impl File {
     }
 
     fn drop_bytes(&mut self, range: Range<u64>) {
-        self.bytes.extract_if(range, |_, _| true).for_each(drop);
+        self.bytes.retain(|offset, _| !range.contains(offset));
     }
 
     fn drop_pages(&mut self, pages: &Range<u64>) {
