@@ -60,6 +60,20 @@ run() { # PROGRAM [BEFORE…]
     "${@:2}" "$work/$1" "$folder" "$version"
 }
 
+# The functions of the header with their version, and nothing else.
+exported() {
+    local library=$prefix/lib/libholdfast.so.0
+    grep -oE '^[a-z].*\bhf_[a-z_]+\(' "$prefix/include/holdfast.h" | sed 's/.*\b\(hf_[a-z_]*\)($/\1/' |
+        sort >"$work/functions"
+    [ "$(wc -l <"$work/functions")" -gt 40 ]
+    nm -D --defined-only "$library" | sed -n 's/.* T \(.*\)@@HOLDFAST_.*/\1/p' | sort >"$work/symbols"
+    diff "$work/functions" "$work/symbols"
+    [ "$(nm -D --defined-only "$library" | grep -c ' [TDBRVW] ')" = "$(wc -l <"$work/symbols")" ]
+    readelf -d "$library" | grep -qF 'soname: [libholdfast.so.0]'
+    readelf -lW "$library" | grep GNU_STACK | grep -q ' RW '
+}
+check "the functions of the header are exported" exported
+
 printf '#include <holdfast.h>\n#include <holdfast_ioctl.h>\nint main(void) { return 0; }\n' >"$work/headers.c"
 for compiler in gcc clang; do
     have "$compiler" || { skip "$compiler" "there is no $compiler"; continue; }

@@ -41,10 +41,13 @@ lib=$destdir$prefix/$libdir include=$destdir$prefix/include
 mkdir -p "$lib/pkgconfig" "$include"
 install -m 644 "$capi"/include/holdfast.h "$capi"/include/holdfast_ioctl.h "$include"
 install -m 644 "$archive" "$lib/libholdfast.a"
-# shellcheck disable=SC2086 # a list
-"${CC:-cc}" -shared -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,defs "-Wl,-soname,$soname" \
-    "-Wl,--version-script=$capi/holdfast.map" -Wl,--whole-archive "$archive" \
-    -Wl,--no-whole-archive $native -o "$lib/libholdfast.so.$version"
+# Only objects that a function of the header needs: the archive can hold files with debug symbols,
+# which would make the stack executable.
+functions=$(grep -oE '\bhf_[a-z_]+\(' "$capi/include/holdfast.h" | sort -u | sed 's/^/-Wl,-u,/; s/($//')
+# shellcheck disable=SC2086 # lists
+"${CC:-cc}" -shared -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,defs,-z,noexecstack \
+    "-Wl,-soname,$soname" "-Wl,--version-script=$capi/holdfast.map" $functions "$archive" $native \
+    -o "$lib/libholdfast.so.$version"
 ln -sf "libholdfast.so.$version" "$lib/$soname"
 ln -sf "$soname" "$lib/libholdfast.so"
 sed -e "s|@prefix@|$prefix|" -e "s|@libdir@|$libdir|" -e "s|@version@|$version|" \
