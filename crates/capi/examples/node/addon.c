@@ -72,7 +72,8 @@ static char *to_path(napi_env env, napi_value value, char *path)
 
     if (napi_get_value_string_utf8(env, value, path, PATH_SIZE, &length) != napi_ok)
         return NULL;
-    return path;
+    /* A path that was cut, or that has a NUL, would lead elsewhere. */
+    return length == PATH_SIZE - 1 || strlen(path) != length ? NULL : path;
 }
 
 static void arguments(napi_env env, napi_callback_info info, size_t count, napi_value *values)
@@ -133,9 +134,12 @@ static napi_value write_file(napi_env env, napi_callback_info info)
                      O_WRONLY | O_CREAT | O_TRUNC, 0644, &file);
     if (result < 0)
         return throw_last(env, (int)result);
-    result = hf_pwrite(file, data, length, 0);
-    if (result < 0)
-        throw_last(env, (int)result);
+    /* Fewer bytes are written where space runs out: the next call says so. */
+    for (size_t done = 0; result >= 0 && done < length; done += (size_t)result) {
+        result = hf_pwrite(file, (char *)data + done, length - done, (int64_t)done);
+        if (result < 0)
+            throw_last(env, (int)result);
+    }
     closed = hf_close_file(file);
     if (result >= 0 && closed < 0)
         throw_last(env, closed);
