@@ -2,6 +2,7 @@
 //! that asked.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -122,7 +123,7 @@ fn serve(
     };
     let (pid, uid) = socket.peer()?;
     // `caller.pid` is 0 for a process outside of this PID namespace.
-    if uid != caller.uid || (caller.pid != 0 && pid != caller.pid) {
+    if uid != caller.uid || (caller.pid != 0 && !has_thread(pid, caller.pid)) {
         tracing::warn!(pid, uid, "a job came from another process than asked");
         return Ok(());
     }
@@ -149,6 +150,12 @@ fn serve(
     Ok(())
 }
 
+/// Is `thread` one of the threads of this process? The kernel names the thread that sends a request,
+/// but the process at the other end of a socket.
+fn has_thread(process: u32, thread: u32) -> bool {
+    process == thread || Path::new(&format!("/proc/{process}/task/{thread}")).exists()
+}
+
 fn send(socket: &Socket, event: &Event) -> io::Result<()> {
     socket.send(&serde_json::to_vec(event)?, None)
 }
@@ -156,4 +163,24 @@ fn send(socket: &Socket, event: &Event) -> io::Result<()> {
 /// Is the client gone? It sends nothing after its order, so the socket is readable only at its end.
 fn has_left(socket: &Socket) -> bool {
     socket.wait(Duration::ZERO).unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_any_of_its_threads() {
+        let process = std::process::id();
+        let other = || rustix::thread::gettid().as_raw_pid().cast_unsigned();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let thread = other();
+                assert!(thread != process && has_thread(process, thread));
+                assert!(!has_thread(1, thread));
+            });
+            thread.join().unwrap();
+        });
+        assert!(has_thread(process, process) && !has_thread(process, 1));
+    }
 }
