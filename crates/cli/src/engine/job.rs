@@ -65,6 +65,9 @@ pub(crate) enum Job {
         compression: Compression,
         numeric: bool,
     },
+    /// Reads many files into the memory file that is handed over: see
+    /// [`reading`](super::reading).
+    Read,
     Owner {
         path: RawPath,
         uid: Option<u32>,

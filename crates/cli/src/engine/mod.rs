@@ -15,6 +15,7 @@ mod compression;
 pub(crate) mod daemon;
 mod job;
 pub(crate) mod names;
+mod reading;
 mod relay;
 mod run;
 mod shown;

@@ -15,6 +15,7 @@ use holdfast::{
 use super::compression::{Compression, compress, decompressed};
 use super::job::{Counts, Event, Job, RawPath, Wrong};
 use super::names::HostNames;
+use super::reading::read_files;
 use super::stream::{Readahead, Stoppable};
 
 /// Least time between two progress events.
@@ -64,7 +65,10 @@ pub(super) fn run(
                 Err(error) => Err(failed(Side::To, path, io::Error::other(error))),
             }
         }
-        Job::Unpack { .. } | Job::Pack { .. } => match archive {
+        Job::Unpack { .. } | Job::Pack { .. } | Job::Read => match archive {
+            Some(memory) if *job == Job::Read => read_files(fs, memory, ended)
+                .map(|read| Counts::from(&read))
+                .map_err(|error| failed(Side::From, PathBuf::new(), error)),
             Some(archive) => on_archive(fs, job, archive, ended, &mut paced),
             None => Err(failed(
                 Side::From,
