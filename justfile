@@ -83,6 +83,10 @@ bench FILES="100000" THREADS="2":
         --target mem: --target dir:/dev/shm/holdfast-bench
     rmdir /dev/shm/holdfast-bench
 
+# The Python package: built, tested and type-checked in an environment of its own.
+python:
+    scripts/python.sh
+
 # What continuous integration runs for each change: within 25 minutes on two cores.
 ci:
     .ci/run

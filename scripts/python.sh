@@ -77,5 +77,6 @@ check mypy "$venv/bin/python" -m mypy --config-file "$config" --package holdfast
 check mypy-tests "$venv/bin/python" -m mypy --config-file "$config" "$tests"
 # Not `holdfast.spec`: its stub would be that of fsspec, which has none.
 check stubtest "$venv/bin/python" -m mypy.stubtest --mypy-config-file "$config" \
-    holdfast._holdfast holdfast._errors holdfast._file holdfast._mount holdfast._volume holdfast.torch
+    holdfast._daemon holdfast._errors holdfast._file holdfast._holdfast holdfast._mount \
+    holdfast._volume holdfast.torch
 exit "$failed"

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from holdfast._daemon import BATCH, Daemon
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -26,9 +28,9 @@ _PIECE = 64
 class Mount:
     """A mounted volume. Paths start at the mount point, which no path leaves by "..".
 
-    It has those methods of `Volume` that data loaders and `holdfast.spec` use. Each call is one of
-    the kernel; calls for many files are on several threads. It pickles as its path, and can be used
-    after `os.fork`.
+    It has those methods of `Volume` that data loaders and `holdfast.spec` use. `read_many` has the
+    daemon of the mount read the files. Other calls are those of the kernel, for many files on
+    several threads. It pickles as its path, and can be used after `os.fork`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -37,6 +39,7 @@ class Mount:
             raise NotADirectoryError(
                 f"{self.path}: a mount point is a directory; mount the volume there first"
             )
+        self._daemon = Daemon(self.path)
 
     closed = False
     forked = False
@@ -161,8 +164,39 @@ class Mount:
         progress: Callable[[int], object] | None = None,
     ) -> list[Any]:
         """The contents of files, as `Volume.read_many`."""
-        ranges = [(path, None, None) for path in paths]
-        return self.read_ranges(ranges, errors=errors, threads=threads, progress=progress)
+        if errors not in ("raise", "return"):
+            raise ValueError(f'errors: "raise" or "return", not {errors!r}')
+        if isinstance(paths, str):
+            raise TypeError("paths: a list or another iterable of paths, not a single one")
+        paths = list(paths)
+        directories: dict[str, bytes | None] = {}
+
+        def some(piece: list[str]) -> list[Any]:
+            inside = [self._inside(path, directories) for path in piece]
+            asked = [path for path in inside if path is not None]
+            found = iter(self._daemon.read(asked))
+            contents: list[Any] = [None if path is None else next(found) for path in inside]
+            for index, content in enumerate(contents):
+                if content is None:
+                    try:
+                        contents[index] = self._read((piece[index], None, None))
+                    except OSError as error:
+                        if errors == "raise":
+                            raise
+                        contents[index] = error
+            return contents
+
+        return _in_pieces(some, paths, BATCH, threads, progress)
+
+    def _inside(self, path: str, directories: dict[str, bytes | None]) -> bytes | None:
+        """The path from the root of the mount, if its daemon can follow it as the kernel does."""
+        directory, _, name = path.rpartition("/")
+        if name in ("", ".", ".."):
+            return None
+        if directory not in directories:
+            directories[directory] = self._daemon.resolve(self._at(directory))
+        resolved = directories[directory]
+        return None if resolved is None else resolved + os.fsencode(name)
 
     def read_ranges(
         self,
@@ -260,8 +294,19 @@ def _many(
                 done.append(error)
         return done
 
-    pieces = [items[start : start + _PIECE] for start in range(0, len(items), _PIECE)]
-    results: list[_Result | OSError] = []
+    return _in_pieces(some, items, _PIECE, threads, progress)
+
+
+def _in_pieces(
+    some: Callable[[list[_Item]], list[_Result]],
+    items: list[_Item],
+    size: int,
+    threads: int | None,
+    progress: Callable[[int], object] | None,
+) -> list[_Result]:
+    """Does items in pieces of this size, on several threads if there are several pieces."""
+    pieces = [items[start : start + size] for start in range(0, len(items), size)]
+    results: list[_Result] = []
     if threads == 1 or len(pieces) < 2:
         for piece in pieces:
             results += some(piece)
