@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -87,14 +88,17 @@ fn read_slices<'py>(
     how: &How<'py>,
 ) -> PyResult<Bound<'py, PyList>> {
     let (fs, places) = (open.fs(py)?, &paths.places);
+    // A piece is likely to be as long as the longest before it. Relaxed: it is a hint.
+    let longest = AtomicUsize::new(0);
     let work = |range: Range<usize>| {
-        let mut buffer = Vec::new();
+        let mut buffer = Vec::with_capacity(longest.load(Ordering::Relaxed));
         let contents = range
             .map(|index| {
                 read(&fs, places.get(index), slice(index), &mut buffer)
                     .unwrap_or_else(Content::Failed)
             })
             .collect();
+        longest.fetch_max(buffer.len(), Ordering::Relaxed);
         Piece { buffer, contents }
     };
     let mut slots = Slots::new(paths.len());
