@@ -150,8 +150,8 @@ fn serve(
     Ok(())
 }
 
-/// Is `thread` one of the threads of this process? The kernel names the thread that sends a request,
-/// but the process at the other end of a socket.
+/// Is `thread` one of the threads of this process? The kernel names the thread that sends a
+/// request, but the process at the other end of a socket.
 fn has_thread(process: u32, thread: u32) -> bool {
     process == thread || Path::new(&format!("/proc/{process}/task/{thread}")).exists()
 }

@@ -2,9 +2,9 @@
 //!
 //! The file that is handed over begins with the request: the number of paths as `u32`, then each
 //! path behind its length as `u16`. The answer follows at the next multiple of 8: an `i64` for each
-//! path, and after them the contents, without gaps. A number from 0 up is the length of a content, a
-//! smaller one the negative number of an error. [`LEFT_OUT`] stands for a content that has no room.
-//! All numbers are little-endian.
+//! path, and after them the contents, without gaps. A number from 0 up is the length of a content,
+//! a smaller one the negative number of an error. [`LEFT_OUT`] stands for a content that has no
+//! room. All numbers are little-endian.
 //!
 //! No symbolic link is followed as the last name: a link's target may lie outside of the mount,
 //! which only the kernel of the client can tell.
