@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyPermissionError;
@@ -12,7 +11,7 @@ use holdfast::engine::Bulkstat;
 use holdfast::{Caps, FileSystem, Metadata, Visit};
 
 use crate::columns::{Columns, PathKind, Rows};
-use crate::entry::join;
+use crate::entry::{Found, join};
 use crate::error::os_error;
 use crate::many::advance;
 use crate::open::Open;
@@ -71,17 +70,16 @@ fn names(py: Python<'_>, fs: &FileSystem) -> PyResult<HashMap<u64, Vec<u8>>> {
     let failed = |error: io::Error| os_error(py, &error, None, None);
     let root = py.detach(|| fs.metadata("/")).map_err(failed)?;
     let mut names = HashMap::from([(root.ino(), b"/".to_vec())]);
-    let begun = py.detach(|| TreeWalk::new(fs, b"/", None));
+    let begun = py.detach(|| TreeWalk::new(fs.clone(), b"/", None));
     let mut walk = begun.map_err(failed)?;
     loop {
-        let found = py.detach(|| walk.next(PIECE));
-        let found = found.map_err(|(_, error)| failed(error))?;
-        if found.is_empty() {
+        let mut visit = |found: Found<'_>| {
+            let path = || join(found.directory, found.name);
+            names.entry(found.ino).or_insert_with(path);
+        };
+        let shown = py.detach(|| walk.next(PIECE, &mut visit));
+        if shown.map_err(|(_, error)| failed(error))? == 0 {
             return Ok(names);
-        }
-        for (directory, entry) in found {
-            let path = || join(&directory, entry.file_name_ref().as_bytes());
-            names.entry(entry.ino()).or_insert_with(path);
         }
         py.check_signals()?;
     }

@@ -21,6 +21,17 @@ use crate::volume::attributes;
 /// Entries that the iterator fetches at once.
 const BATCH: usize = 128;
 
+/// An entry, as a listing shows it.
+pub(crate) struct Found<'w> {
+    /// The path of the directory.
+    pub(crate) directory: &'w Arc<[u8]>,
+    pub(crate) name: &'w [u8],
+    pub(crate) ino: u64,
+    pub(crate) kind: NodeKind,
+    /// Or the number of the error of reading them.
+    pub(crate) metadata: Result<Metadata, i32>,
+}
+
 /// One name of a directory, with the attributes that were read with it.
 #[pyclass(frozen, module = "holdfast._holdfast")]
 pub(crate) struct DirEntry {
@@ -36,23 +47,16 @@ pub(crate) struct DirEntry {
 }
 
 impl DirEntry {
-    pub(crate) fn new(
-        open: &Arc<Open>,
-        directory: &Arc<[u8]>,
-        entry: &holdfast::DirEntry,
-        is_bytes: bool,
-    ) -> io::Result<Self> {
-        Ok(Self {
+    pub(crate) fn new(open: &Arc<Open>, found: Found<'_>, is_bytes: bool) -> Self {
+        Self {
             open: Arc::clone(open),
-            directory: Arc::clone(directory),
-            name: entry.file_name_ref().as_bytes().into(),
+            directory: Arc::clone(found.directory),
+            name: found.name.into(),
             is_bytes,
-            ino: entry.ino(),
-            kind: entry.file_type()?.kind(),
-            metadata: entry
-                .metadata()
-                .map_err(|error| error.raw_os_error().unwrap_or_default()),
-        })
+            ino: found.ino,
+            kind: found.kind,
+            metadata: found.metadata,
+        }
     }
 
     fn full_path(&self) -> Vec<u8> {
@@ -197,9 +201,19 @@ impl Scan {
         self.open.check(py)?;
         let entry = py.detach(|| self.next().transpose());
         let made = entry.and_then(|entry| {
-            entry
-                .map(|entry| DirEntry::new(&self.open, &self.directory, &entry, self.is_bytes))
-                .transpose()
+            let Some(entry) = entry else {
+                return Ok(None);
+            };
+            let found = Found {
+                directory: &self.directory,
+                name: entry.file_name_ref().as_bytes(),
+                ino: entry.ino(),
+                kind: entry.file_type()?.kind(),
+                metadata: entry
+                    .metadata()
+                    .map_err(|error| error.raw_os_error().unwrap_or_default()),
+            };
+            Ok(Some(DirEntry::new(&self.open, found, self.is_bytes)))
         });
         made.map_err(|error| match path::to_python(py, &self.directory, false) {
             Ok(path) => os_error(py, &error, Some(&path), None),
@@ -242,10 +256,15 @@ impl Drop for Scan {
 /// A directory's path and a name in it.
 pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
+    append(&mut path, directory, name);
+    path
+}
+
+/// As [`join`], at the end of a buffer.
+pub(crate) fn append(path: &mut Vec<u8>, directory: &[u8], name: &[u8]) {
     path.extend_from_slice(directory);
     if directory.last().is_some_and(|&last| last != b'/') {
         path.push(b'/');
     }
     path.extend_from_slice(name);
-    path
 }
