@@ -132,8 +132,10 @@ fn cross(plan: &Plan, target: &str, cargo: &mut Command) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let arch = target.split('-').next().unwrap_or_default();
     let compiler = format!(
-        "#!/bin/sh\nfor argument do\n    shift\n    case $argument in --target=*) continue ;; esac\n    \
-         set -- \"$@\" \"$argument\"\ndone\nexec python3 -m ziglang cc -target {arch}-linux-musl \"$@\"\n"
+        "#!/bin/sh\nfor argument do\n    shift\n    \
+         case $argument in --target=*) continue ;; esac\n    \
+         set -- \"$@\" \"$argument\"\ndone\n\
+         exec python3 -m ziglang cc -fno-sanitize=undefined -target {arch}-linux-musl \"$@\"\n"
     );
     let archiver = "#!/bin/sh\nexec python3 -m ziglang ar \"$@\"\n";
     for (variable, text) in [("CC", compiler.as_str()), ("AR", archiver)] {
