@@ -5,7 +5,6 @@
 //! calls look at signals between pieces.
 
 mod bulkstat;
-mod caller;
 mod columns;
 mod entry;
 mod error;

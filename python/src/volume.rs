@@ -13,11 +13,10 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use holdfast::types::Errno;
 use holdfast::{
-    Access, DirBuilder, FileSystem, FileTimes, Metadata, OpenOptions, Options, Permissions,
-    VolumeBuilder, VolumeError, XattrSet,
+    Access, Caller, Caps, DirBuilder, FileSystem, FileTimes, Metadata, OpenOptions, Options,
+    Permissions, VolumeBuilder, VolumeError, XattrSet,
 };
 
-use crate::caller;
 use crate::columns::Columns;
 use crate::entry::{DirEntry, Scan};
 use crate::error::{os_error, volume_error};
@@ -74,12 +73,13 @@ impl Volume {
         memory: Option<u64>,
         superuser: bool,
     ) -> PyResult<Self> {
-        let who = caller::of_process(superuser);
+        let mut who = Caller::current();
+        if superuser {
+            who.caps = Caps::all();
+        }
         let options = Options {
             read_only,
             memory,
-            root_uid: Some(who.uid),
-            root_gid: Some(who.gid),
             ..Options::default()
         };
         let Some(path) = path else {
@@ -101,7 +101,7 @@ impl Volume {
         }
         let address = path.path().display().to_string();
         let failed = |error: VolumeError| volume_error(py, &error, Some(&path.object));
-        let mut builder = holdfast::Volume::builder().options(options);
+        let mut builder = holdfast::Volume::builder().options(options).caller(who);
         if let Some(size) = size {
             builder = builder.size(size);
         }
@@ -121,7 +121,7 @@ impl Volume {
         let place = path.path();
         let volume = py.detach(|| opening.at(place)).map_err(failed)?;
         let device = device_number(&volume.info().uuid);
-        let fs = volume.file_system().as_user(who);
+        let fs = volume.file_system().clone();
         let open = Arc::new(Open::new(fs, Some(volume), address, device));
         Ok(Self { open })
     }
