@@ -602,7 +602,7 @@ ssize_t hf_prefetch(struct hf_fs *fs, const char *path, uint64_t *cursor, uint64
 const char *hf_last_error(void);
 
 /**
- * The version of the library, such as "0.1.0".
+ * The version of the library, such as "0.2.0".
  */
 const char *hf_version(void);
 

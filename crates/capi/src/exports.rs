@@ -360,7 +360,7 @@ border! {
         Ok(failure::last())
     }
 
-    /// The version of the library, such as "0.1.0".
+    /// The version of the library, such as "0.2.0".
     fn hf_version() -> *const c_char {
         Ok(concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast())
     }
