@@ -15,8 +15,8 @@ use holdfast::{Metadata, NodeKind, ReadDir};
 use crate::error::os_error;
 use crate::open::{Open, lock, without_interpreter};
 use crate::path;
+use crate::stat::attributes;
 use crate::stat::stat_result;
-use crate::volume::attributes;
 
 /// Entries that the iterator fetches at once.
 const BATCH: usize = 128;

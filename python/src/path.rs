@@ -91,3 +91,14 @@ pub(crate) fn to_python<'py>(
         }
     }
 }
+
+/// The root for a path that was left out.
+pub(crate) fn root_if_none<'py>(
+    py: Python<'py>,
+    path: Option<PathArg<'py>>,
+) -> PyResult<PathArg<'py>> {
+    match path {
+        Some(path) => Ok(path),
+        None => to_python(py, b"/", false)?.extract(),
+    }
+}

@@ -1,11 +1,14 @@
 //! Attributes as `os.stat_result`.
 
+use std::io;
+use std::path::Path;
+
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
-use holdfast::Metadata;
+use holdfast::{FileSystem, Metadata};
 
 const NANOS: i128 = 1_000_000_000;
 
@@ -53,4 +56,12 @@ pub(crate) fn stat_result<'py>(
 /// Nanoseconds since 1970 of seconds and nanoseconds.
 pub(crate) fn nanoseconds((secs, nanos): (i64, i64)) -> i128 {
     i128::from(secs) * NANOS + i128::from(nanos)
+}
+
+/// The attributes of what a path leads to.
+pub(crate) fn attributes(fs: &FileSystem, path: &Path, follow: bool) -> io::Result<Metadata> {
+    match follow {
+        true => fs.metadata(path),
+        false => fs.symlink_metadata(path),
+    }
 }

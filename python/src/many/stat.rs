@@ -8,8 +8,8 @@ use pyo3::types::PyList;
 
 use super::{How, Paths, Slots, in_pieces};
 use crate::open::Open;
+use crate::stat::attributes;
 use crate::stat::stat_result;
-use crate::volume::attributes;
 
 /// The attributes of many paths as a list of `os.stat_result`.
 pub(crate) fn stat_many<'py>(
