@@ -38,7 +38,13 @@ fn mount(place: &Place, options: &str) {
 
 /// The output of find(1) for a tree, without the mount point's own attributes; and the content of
 /// files.
+#[track_caller]
 fn shown(root: &Path) -> String {
+    listed(root).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// As [`shown`]; an error while names change between the programs.
+fn listed(root: &Path) -> Result<String, String> {
     let format = "%P %y %m %n %U %G %s %T@ %C@ %l %i\\n";
     let run = |program: &str, arguments: &[&str]| {
         let output = Command::new(program)
@@ -46,17 +52,19 @@ fn shown(root: &Path) -> String {
             .current_dir(root)
             .output()
             .expect("it runs");
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).expect("text")
+        match output.status.success() {
+            true => Ok(String::from_utf8(output.stdout).expect("text")),
+            false => Err(format!("{output:?}")),
+        }
     };
-    let listed = run("find", &[".", "-mindepth", "1", "-printf", format]);
-    let mut lines: Vec<&str> = listed.lines().collect();
+    let found = run("find", &[".", "-mindepth", "1", "-printf", format])?;
+    let mut lines: Vec<&str> = found.lines().collect();
     lines.sort_unstable();
     let sums = run(
         "sh",
         &["-c", "find . -type f -print0 | sort -z | xargs -0 cksum"],
-    );
-    lines.join("\n") + &sums
+    )?;
+    Ok(lines.join("\n") + &sums)
 }
 
 /// How often the kernel looked a name up.
@@ -179,9 +187,9 @@ fn what_others_change_on_a_local_host_is_told_and_nothing_else_is_asked_for_agai
         wait_for("a directory that moved", || {
             mnt.join("moved/three/9").exists()
         });
-        wait_for("all", || shown(&mnt) == shown(&dir));
+        wait_for("all", || listed(&mnt) == Ok(shown(&dir)));
         fs::rename(dir.join("moved"), dir.join("one/two")).unwrap();
-        wait_for("all as it was", || shown(&mnt) == shown(&dir));
+        wait_for("all as it was", || listed(&mnt) == Ok(shown(&dir)));
         place.umount();
     }
 }
