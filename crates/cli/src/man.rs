@@ -40,7 +40,7 @@ const ORDER: [&str; 5] = [
     "SEE ALSO",
 ];
 /// The date on the pages: of the release.
-const DATE: &str = "2026-11-30";
+const DATE: &str = "2026-12-01";
 /// The column of explanations in a list of options.
 const COLUMN: &str = "                      ";
 
