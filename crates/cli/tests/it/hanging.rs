@@ -8,6 +8,7 @@ use holdfast_fuse::{
     wire::Request,
 };
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::thread;
@@ -96,6 +97,18 @@ fn attr(ino: Ino) -> Attr {
     }
 }
 
+/// A host and its mount in a new directory.
+fn mounted(path: &Path) -> (Arc<Host>, Session) {
+    let host = Arc::new(Host::default());
+    fs::create_dir(path).unwrap();
+    let config = Config {
+        transport: TransportChoice::Dev,
+        ..Config::default()
+    };
+    let session = Session::mount(host.clone(), path, &config).unwrap();
+    (host, session)
+}
+
 /// Releases blocked calls on drop, also when the test fails.
 struct Released<'h>(&'h Host);
 
@@ -120,13 +133,8 @@ fn unmounting_ends_though_the_daemon_does_not_answer_what_it_has_read() {
     let Some(place) = Place::with_mounts() else {
         return;
     };
-    let (host, path) = (Arc::new(Host::default()), place.path("mnt"));
-    fs::create_dir(&path).unwrap();
-    let config = Config {
-        transport: TransportChoice::Dev,
-        ..Config::default()
-    };
-    let session = Session::mount(host.clone(), &path, &config).unwrap();
+    let path = place.path("mnt");
+    let (host, session) = mounted(&path);
     let released = Released(&host);
     host.state.lock().unwrap().mute = true;
     let (sender, ended) = mpsc::channel();
@@ -153,13 +161,8 @@ fn the_watchdog_gets_no_answer_while_all_threads_of_a_queue_wait_for_the_host() 
     let Some(place) = Place::with_mounts() else {
         return;
     };
-    let (host, path) = (Arc::new(Host::default()), place.path("host"));
-    fs::create_dir(&path).unwrap();
-    let config = Config {
-        transport: TransportChoice::Dev,
-        ..Config::default()
-    };
-    let session = Session::mount(host.clone(), &path, &config).unwrap();
+    let path = place.path("host");
+    let (host, session) = mounted(&path);
     let released = Released(&host);
     let manager = Manager::of(&place);
     let mut unit = manager.unit();
@@ -207,13 +210,8 @@ fn forced_unmount(options: &str, program: &str, name: &str) {
     let Some(place) = Place::with_mounts() else {
         return;
     };
-    let (host, path) = (Arc::new(Host::default()), place.path("host"));
-    fs::create_dir(&path).unwrap();
-    let config = Config {
-        transport: TransportChoice::Dev,
-        ..Config::default()
-    };
-    let session = Session::mount(host.clone(), &path, &config).unwrap();
+    let path = place.path("host");
+    let (host, session) = mounted(&path);
     let released = Released(&host);
     holdfast(["mount", "-o", options, path.to_str().unwrap(), &place.mnt()]).ok();
     let mut caller = Command::new(program)
