@@ -17,6 +17,6 @@ if ! rustup run "$version" rustc --version 2>/dev/null; then
 fi
 # A folder of its own: cargo would build all anew at each change of the compiler.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/msrv
-# Lint levels are for the newest compiler: an old one has warnings that nobody would mend.
+# Lint levels are for the newest compiler: an old one has warnings that are not mended.
 RUSTFLAGS="--cap-lints warn" cargo "+$version" check --locked -p holdfast-cli -p holdfast-fs
 echo "holdfast-cli and holdfast-fs build with Rust $version"

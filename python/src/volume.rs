@@ -65,9 +65,9 @@ impl Volume {
         memory: Option<u64>,
         superuser: bool,
     ) -> PyResult<Self> {
-        let mut who = Caller::current();
+        let mut caller = Caller::current();
         if superuser {
-            who.caps = Caps::all();
+            caller.caps = Caps::all();
         }
         let options = Options {
             read_only,
@@ -75,7 +75,7 @@ impl Volume {
             ..Options::default()
         };
         let Some(path) = path else {
-            let mut builder = FileSystem::builder().options(options).caller(who);
+            let mut builder = FileSystem::builder().options(options).caller(caller);
             if let Some(size) = size {
                 builder = builder.bytes_max(size);
             }
@@ -93,7 +93,7 @@ impl Volume {
         }
         let address = path.path().display().to_string();
         let failed = |error: VolumeError| volume_error(py, &error, Some(&path.object));
-        let mut builder = holdfast::Volume::builder().options(options).caller(who);
+        let mut builder = holdfast::Volume::builder().options(options).caller(caller);
         if let Some(size) = size {
             builder = builder.size(size);
         }

@@ -145,7 +145,7 @@ pub(crate) fn in_pieces<R: Send>(
                     Err(_) => break,
                 }
             }
-            // Threads that still have results find nobody to send them to, and end.
+            // Threads that still have results can send them no more, and end.
             drop(receive);
             taken
         })?;
