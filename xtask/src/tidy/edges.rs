@@ -23,7 +23,7 @@ struct Edges {
 const ANY: &[&str] = &["any"];
 
 /// In an order in which each crate uses only crates above it.
-const TABLE: [Edges; 18] = [
+const TABLE: [Edges; 19] = [
     Edges {
         name: "allocator",
         uses: &[],
@@ -61,6 +61,10 @@ const TABLE: [Edges; 18] = [
         uses: &["types", "core"],
     },
     Edges {
+        name: "cluster",
+        uses: &["types", "core"],
+    },
+    Edges {
         name: "fuse",
         uses: &["types", "core"],
     },
@@ -83,6 +87,7 @@ const TABLE: [Edges; 18] = [
             "holdfast",
             "core",
             "types",
+            "cluster",
             "hostdir",
             "fuse",
             "volume",
@@ -100,6 +105,7 @@ const TABLE: [Edges; 18] = [
             "holdfast",
             "core",
             "types",
+            "cluster",
             "hostdir",
             "fuse",
             "volume",

@@ -1,0 +1,9 @@
+//! One tree for many machines, as a store of the core.
+//!
+//! Names, attributes and maps of files lie in a database ([`meta::Meta`]), bytes in an object store
+//! ([`objects::Objects`]). Each machine runs the same mount; there is no server of Holdfast's own.
+//! The store finds inodes by their names, is written through, and others change it
+//! ([`Shared`](holdfast_core::store::Shared)).
+
+pub mod meta;
+pub mod objects;
