@@ -141,21 +141,22 @@ check "tree lists a volume" listed
 check "read_many reads a thousand files in four calls" \
     test "$("$work/read_many")" = "1000 files, 200500 bytes, 4 calls"
 
-# The code of a page in docs/.
+# The code of a page of the reference.
 block() { # PAGE LANGUAGE
-    awk -v begin="\`\`\`$2" '$0 == "```" { inside = 0 } inside { print } $0 == begin { inside = 1 }' "docs/$1.md"
+    awk -v begin="\`\`\`$2" '$0 == "```" { inside = 0 } inside { print } $0 == begin { inside = 1 }' \
+        "docs/book/reference/$1.md"
 }
 page_c() {
     block c c >"$work/page.c"
     cc "${strict[@]}" "$work/page.c" "${flags[@]}" -o "$work/page"
     [ "$("$work/page")" = hello ]
 }
-check "docs/c.md" page_c
+check "docs/book/reference/c.md" page_c
 page_ioctl() {
     block prefetch c >"$work/prefetch.c"
     cc -std=c99 "${strict[@]}" -c "$work/prefetch.c" "${flags[@]}" -o "$work/prefetch.o"
 }
-check "docs/prefetch.md" page_ioctl
+check "docs/book/reference/prefetch.md" page_ioctl
 if have go; then
     page_go() {
         mkdir "$work/go"
@@ -168,7 +169,7 @@ if have go; then
         grep -qx "1000 files, 1 missing" said
         grep -q "hf_open: /no/such/directory: No such file" said
     }
-    check "docs/go.md" page_go
+    check "docs/book/reference/go.md" page_go
 else
     skip go "there is no go"
 fi
@@ -183,7 +184,7 @@ if have node && [ -n "$node_headers" ]; then
             "$examples/node/addon.c" -o "$work/node/holdfast.node" "${flags[@]}"
         [ "$(node "$work/node/index.js")" = "1001 files" ]
     }
-    check "docs/node.md" page_node
+    check "docs/book/reference/node.md" page_node
 else
     skip node "there is no node, or it has no headers"
 fi

@@ -151,8 +151,8 @@ def strictatime_moves_each_time(at):
     return f"not seen: {', '.join(wrong)}" if wrong else ""
 
 
-# Of a directory of the host, docs/host-directories.md says that reads from memory move no access
-# time.
+# Of a directory of the host, docs/book/reference/host-directories.md says that reads from memory
+# move no access time.
 @on("volume mem tmpfs")
 def relatime_sees_cached_reads(at):
     "with relatime a read after a write moves the access time, also where the content is cached"

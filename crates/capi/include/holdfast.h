@@ -1,5 +1,5 @@
 /*
- * Holdfast: a POSIX file system engine in this process. See docs/c.md.
+ * Holdfast: a POSIX file system engine in this process. See docs/book/reference/c.md.
  *
  * Results: 0 or a number for success, -errno for a failure; hf_last_error() has the reason.
  *

@@ -1,6 +1,6 @@
 /*
  * The ioctl(2) of a directory on a mount of Holdfast, for programs that use no library: see
- * docs/prefetch.md.
+ * docs/book/reference/prefetch.md.
  */
 
 #ifndef HOLDFAST_IOCTL_H

@@ -1,5 +1,5 @@
 /*
- * An addon for Node.js over N-API: docs/node.md shows how it is built and used.
+ * An addon for Node.js over N-API: docs/book/reference/node.md shows how it is built and used.
  *
  * Work that can wait runs on libuv's threads, and its promise is settled on the thread of
  * JavaScript.

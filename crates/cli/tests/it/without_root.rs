@@ -2,7 +2,7 @@
 
 use crate::private::{HELPERS, run, well, with_fusermount};
 
-/// The commands of docs/operations.md and docs/mount.md, and what they leave.
+/// The commands of `reference/operations.md` and `reference/mount.md`, and what they leave.
 const PAGES: &str = r#"
     cat >"$T/user/commands" <<'END'
 set -eu

@@ -1,4 +1,4 @@
-//! Prefetch by ioctl(2) on any open directory: what `docs/prefetch.md` says.
+//! Prefetch by ioctl(2) on any open directory: what `docs/book/reference/prefetch.md` says.
 
 use super::{CoreOperations, caller::unchecked_caller};
 use crate::Context;

@@ -1,4 +1,4 @@
-//! Prefetch by ioctl(2) on an open directory, as docs/prefetch.md tells programs to.
+//! Prefetch by ioctl(2) on an open directory, as docs/book/reference/prefetch.md tells programs to.
 
 use crate::support::{on_each_transport, python};
 use std::fs;

@@ -3,7 +3,8 @@
 //! First the journal is replayed. Then all trees are read, and records that cannot stay are changed
 //! or deleted. Damaged trees are built anew of their readable records. Everything is written to
 //! unreferenced blocks, and the superblock is written last. A crash before that leaves the volume
-//! as it was, and it can be repaired again. `docs/fsck.md` lists the repair of each finding.
+//! as it was, and it can be repaired again. `docs/book/reference/fsck.md` lists the repair of each
+//! finding.
 //!
 //! Memory: about 250 bytes for each inode, four bits for each block, the names of one directory,
 //! the changes.

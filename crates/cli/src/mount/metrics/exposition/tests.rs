@@ -301,7 +301,7 @@ fn promtool_understands_the_alarms_and_each_comes_when_its_case_is_provoked() {
 
 #[test]
 fn the_manual_names_each_metric_and_no_other() {
-    let manual = include_str!("../../../../../../docs/metrics.md");
+    let manual = include_str!("../../../../../../docs/book/reference/metrics.md");
     let rows = manual.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells: Vec<&str> = rows.filter_map(|row| row.split(" |").next()).collect();
     assert_eq!(named(&cells.join(" ")), names());
