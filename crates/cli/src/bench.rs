@@ -26,12 +26,13 @@ const LONGEST: Duration = Duration::from_millis(4500);
 
 /// Measure small files, listing, reads and writes in a directory
 ///
-/// One thread measures six things, one after the other, each for at most 4.5 seconds: it makes
-/// files of 1 KiB, lists them with their attributes as `ls -lR`, reads them, writes a file of 64
-/// MiB and makes it durable by fsync(2), reads it, and removes the small files. Reads are answered
-/// from caches, as they are for a program that has just written. Small files are not made durable
-/// one by one. With --beside each measurement is done in the other directory right after, and the
-/// ratio is that of DIR to the other: 2.00 is twice as fast. Single runs differ by some percent.
+/// One thread measures six things, one after the other, each for at most 4.5 seconds. It makes
+/// files of 1 KiB, lists them with their attributes as `ls -lR`, and reads them. It writes a file
+/// of 64 MiB and makes it durable by fsync(2), reads it, and removes the small files. Reads are
+/// answered from caches, as they are for a program that has just written. Small files are not made
+/// durable one by one. With --beside each measurement is done in the other directory right after,
+/// and the ratio is that of DIR to the other: 2.00 is twice as fast. Single runs differ by some
+/// percent.
 ///
 /// All files are made in a new directory below DIR, which is removed at the end, also after SIGINT
 /// and SIGTERM.

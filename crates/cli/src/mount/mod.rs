@@ -141,7 +141,7 @@ Options for -o:
 
 By other names: linked as /sbin/mount.holdfast, /sbin/mount.fuse.holdfast and
 /sbin/mount.fuseblk.holdfast, this program serves `mount -t holdfast mem: DIR`, fstab, and
-`mount -o remount,ro DIR`; as umount.holdfast, umount.fuse.holdfast and umount.fuseblk.holdfast it
+`mount -o remount,ro DIR`. As umount.holdfast, umount.fuse.holdfast and umount.fuseblk.holdfast it
 unmounts for umount(8):
   for name in mount mount.fuse mount.fuseblk umount umount.fuse umount.fuseblk; do
     ln -s \"$(command -v holdfast)\" /sbin/$name.holdfast
