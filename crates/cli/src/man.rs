@@ -42,7 +42,7 @@ const ORDER: [&str; 5] = [
 /// The date on the pages: of the release.
 const DATE: &str = "2026-12-01";
 /// The column of explanations in a list of options.
-const COLUMN: &str = "                      ";
+const COLUMN: usize = 22;
 
 pub(crate) fn man(arguments: &ManArguments, command: Command) -> Result<()> {
     let Some(dir) = &arguments.out else {
@@ -177,38 +177,30 @@ fn paragraphs(text: &str, out: &mut String) {
     }
 }
 
-/// The list of options of a help text: each with its explanation in a column.
+/// The list of options of a help text.
 fn option_list(text: &str, out: &mut String) {
-    let mut names = String::new();
+    for (names, help) in options_of(text) {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, ".TP\n\\fB{}\\fR", escaped(&names));
+        help.iter().for_each(|line| add(line, out));
+    }
+}
+
+/// The options of a help text: their names, and the lines of their explanation.
+fn options_of(text: &str) -> Vec<(String, Vec<&str>)> {
+    let mut options: Vec<(String, Vec<&str>)> = Vec::new();
     for line in text.lines().skip(1) {
-        if line.starts_with(COLUMN) {
-            heading(&mut names, out);
-            add(line, out);
-            continue;
-        }
-        let (name, help) = match line.split_at_checked(COLUMN.len()) {
+        let (name, help) = match line.split_at_checked(COLUMN) {
             Some((name, help)) if name.as_bytes().last() == Some(&b' ') => (name.trim(), help),
             _ => (line.trim(), ""),
         };
-        if !names.is_empty() {
-            names.push(' ');
-        }
-        names.push_str(name);
-        if !help.is_empty() {
-            heading(&mut names, out);
-            add(help, out);
-        }
+        // Names without an explanation go on in the next line.
+        let open = options.pop_if(|(_, lines)| name.is_empty() || lines.is_empty());
+        let (names, mut lines) = open.unwrap_or_default();
+        lines.extend(Some(help).filter(|help| !help.is_empty()));
+        options.push((format!("{names} {name}").trim().to_owned(), lines));
     }
-    heading(&mut names, out);
-}
-
-/// Begins an entry of a list, unless it has begun.
-fn heading(names: &mut String, out: &mut String) {
-    if !names.is_empty() {
-        // Writing to a string does not fail.
-        let _ = writeln!(out, ".TP\n\\fB{}\\fR", escaped(names));
-        names.clear();
-    }
+    options
 }
 
 /// Adds a line of text.
