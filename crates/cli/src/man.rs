@@ -221,6 +221,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
+    mod reference;
+
     #[test]
     fn a_list_of_options_becomes_a_list() {
         let mut out = String::new();
