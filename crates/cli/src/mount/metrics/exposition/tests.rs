@@ -242,12 +242,12 @@ fn named(text: &str) -> BTreeSet<String> {
     ours.map(str::to_owned).collect()
 }
 
-#[test]
-fn the_board_asks_for_metrics_that_there_are() {
+/// The queries of the board, as for one mount.
+fn queries() -> Vec<String> {
     let board = include_str!("../../../../../../docs/grafana.json");
     let board: serde_json::Value = serde_json::from_str(board).unwrap();
     let panels = board["panels"].as_array().unwrap().iter();
-    let asked: Vec<&str> = panels
+    let queries = panels
         .filter(|panel| panel["type"] != "row")
         .flat_map(|panel| {
             let targets = panel["targets"]
@@ -258,14 +258,59 @@ fn the_board_asks_for_metrics_that_there_are() {
             targets
                 .iter()
                 .map(|target| target["expr"].as_str().unwrap())
-        })
-        .collect();
+        });
+    let queries = queries.map(|query| {
+        let query = query.replace("$__rate_interval", "5m");
+        query.replace("$instance", "a")
+    });
+    queries.collect()
+}
+
+#[test]
+fn the_board_asks_for_metrics_that_there_are() {
     let there = names();
-    for name in named(&asked.join(" ")) {
+    let asked = named(&queries().join(" "));
+    for name in &asked {
         let parts = ["_bucket", "_sum", "_count"];
         let family = parts.iter().find_map(|part| name.strip_suffix(part));
-        let is_there = there.contains(&name) || family.is_some_and(|it| there.contains(it));
+        let is_there = there.contains(name) || family.is_some_and(|it| there.contains(it));
         assert!(is_there, "{name}");
+    }
+    for name in ["holdfast_request_errors_total", "holdfast_build_info"] {
+        assert!(asked.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn each_query_of_the_board_has_data_of_a_mount_that_counts_everything() {
+    let exposed = text(&full(), Format::Text);
+    let samples = exposed.lines().filter(|line| !line.starts_with('#'));
+    let series = samples.map(|line| {
+        let (name, _) = line.rsplit_once(' ').unwrap();
+        let (name, labels) = name.split_once('{').unwrap_or((name, "}"));
+        let labels = labels.trim_end_matches('}');
+        // Each sample grows, so that no rate is that of nothing.
+        serde_json::json!({
+            "series": format!("{name}{{instance=\"a\", {labels}}}").replace(", }", "}"),
+            "values": "1+1x20",
+        })
+    });
+    let series: Vec<_> = series.collect();
+    let asked = queries().into_iter().map(|query| {
+        let one = serde_json::json!([{"labels": "{}", "value": 1}]);
+        let some = format!("count({query}) > bool 0");
+        serde_json::json!({"expr": some, "eval_time": "15m", "exp_samples": one})
+    });
+    let asked: Vec<_> = asked.collect();
+    let tests = serde_json::json!({
+        "evaluation_interval": "1m",
+        "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": asked}],
+    });
+    let file = tempfile::Builder::new().suffix(".yml").tempfile().unwrap();
+    std::fs::write(file.path(), tests.to_string()).unwrap();
+    let path = file.path().to_str().unwrap();
+    if let Some((succeeded, said)) = promtool::run(&["test", "rules", path], "") {
+        assert!(succeeded, "{said}");
     }
 }
 
