@@ -4,12 +4,22 @@ use crate::private::{HELPERS, well, with_fusermount};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The folder of the book.
+fn book() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book")
+}
+
+/// The Markdown pages of a folder.
+fn in_folder(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).expect("a folder of the book");
+    let paths = entries.map(|entry| entry.expect("a page").path());
+    paths.filter(|path| path.extension().is_some_and(|it| it == "md"))
+}
+
 /// The pages with commands that run without a network, another program or another machine.
 fn pages() -> Vec<PathBuf> {
-    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book");
-    let guides = fs::read_dir(book.join("guides")).expect("the guides");
-    let guides = guides.map(|guide| guide.expect("a guide").path());
-    let mut pages: Vec<_> = guides.chain([book.join("start.md")]).collect();
+    let guides = in_folder(&book().join("guides"));
+    let mut pages: Vec<_> = guides.chain([book().join("start.md")]).collect();
     pages.sort();
     pages
 }
@@ -44,4 +54,20 @@ fn the_commands_of_the_guides_work_for_an_ordinary_user() {
         tried += 1;
     }
     assert!(tried >= 5, "{tried} pages have commands");
+}
+
+#[test]
+fn each_page_of_the_book_is_in_its_summary_once() {
+    let summary = fs::read_to_string(book().join("../SUMMARY.md")).expect("the summary");
+    for folder in ["", "guides", "reference"] {
+        for page in in_folder(&book().join(folder)) {
+            let name = page.strip_prefix(book()).expect("a page of the book");
+            let link = format!("](book/{})", name.display());
+            assert_eq!(
+                summary.matches(&link).count(),
+                1,
+                "{link} in docs/SUMMARY.md"
+            );
+        }
+    }
 }
