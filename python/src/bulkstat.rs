@@ -2,20 +2,19 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::unix::ffi::OsStringExt as _;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyPermissionError;
 use pyo3::prelude::*;
 
 use holdfast::engine::Bulkstat;
-use holdfast::{Caps, FileSystem, Metadata, Visit};
+use holdfast::{Caps, FileSystem, Metadata, TreeEntry, TreeWalk, Visit};
 
 use crate::columns::{Columns, PathKind, Rows};
-use crate::entry::{Found, join};
 use crate::error::os_error;
 use crate::many::advance;
 use crate::open::Open;
-use crate::tree::TreeWalk;
 
 /// Inodes between two looks at signals.
 const PIECE: usize = 4096;
@@ -70,11 +69,11 @@ fn names(py: Python<'_>, fs: &FileSystem) -> PyResult<HashMap<u64, Vec<u8>>> {
     let failed = |error: io::Error| os_error(py, &error, None, None);
     let root = py.detach(|| fs.metadata("/")).map_err(failed)?;
     let mut names = HashMap::from([(root.ino(), b"/".to_vec())]);
-    let begun = py.detach(|| TreeWalk::new(fs.clone(), b"/", None));
+    let begun = py.detach(|| TreeWalk::new(fs.clone(), "/", None));
     let mut walk = begun.map_err(failed)?;
     loop {
-        let mut visit = |found: Found<'_>| {
-            let path = || join(found.directory, found.name);
+        let mut visit = |found: TreeEntry<'_>| {
+            let path = || found.directory.join(found.name).into_os_string().into_vec();
             names.entry(found.ino).or_insert_with(path);
         };
         let shown = py.detach(|| walk.next(PIECE, &mut visit));

@@ -4,13 +4,14 @@ use std::ffi::OsStr;
 use std::io;
 use std::mem;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyGenericAlias, PyType};
 
-use holdfast::{Metadata, NodeKind, ReadDir};
+use holdfast::types::Errno;
+use holdfast::{Metadata, NodeKind, ReadDir, TreeEntry};
 
 use crate::error::os_error;
 use crate::open::{Open, lock, without_interpreter};
@@ -21,33 +22,22 @@ use crate::stat::stat_result;
 /// Entries that the iterator fetches at once.
 const BATCH: usize = 128;
 
-/// An entry, as a listing shows it.
-pub(crate) struct Found<'w> {
-    /// The path of the directory.
-    pub(crate) directory: &'w Arc<[u8]>,
-    pub(crate) name: &'w [u8],
-    pub(crate) ino: u64,
-    pub(crate) kind: NodeKind,
-    /// Or the number of the error of reading them.
-    pub(crate) metadata: Result<Metadata, i32>,
-}
-
 /// One name of a directory, with the attributes that were read with it.
 #[pyclass(frozen, module = "holdfast._holdfast")]
 pub(crate) struct DirEntry {
     open: Arc<Open>,
     /// The path of the directory as the caller wrote it.
-    directory: Arc<[u8]>,
-    name: Box<[u8]>,
+    directory: Arc<Path>,
+    name: Box<OsStr>,
     is_bytes: bool,
     ino: u64,
     kind: NodeKind,
-    /// Or the number of the error of reading them.
-    metadata: Result<Metadata, i32>,
+    /// Or the error of reading them.
+    metadata: Result<Metadata, Errno>,
 }
 
 impl DirEntry {
-    pub(crate) fn new(open: &Arc<Open>, found: Found<'_>, is_bytes: bool) -> Self {
+    pub(crate) fn new(open: &Arc<Open>, found: TreeEntry<'_>, is_bytes: bool) -> Self {
         Self {
             open: Arc::clone(open),
             directory: Arc::clone(found.directory),
@@ -59,18 +49,18 @@ impl DirEntry {
         }
     }
 
-    fn full_path(&self) -> Vec<u8> {
-        join(&self.directory, &self.name)
+    fn full_path(&self) -> PathBuf {
+        self.directory.join(&*self.name)
     }
 
     /// The attributes of the entry, or of what it leads to.
     fn resolve(&self, py: Python<'_>, follow: bool) -> PyResult<Metadata> {
         let found = if follow && self.kind == NodeKind::Symlink {
             let (fs, path) = (self.open.fs(py)?, self.full_path());
-            py.detach(move || attributes(&fs, Path::new(OsStr::from_bytes(&path)), true))
+            py.detach(move || attributes(&fs, &path, true))
         } else {
             self.open.check_process(py)?;
-            self.metadata.map_err(io::Error::from_raw_os_error)
+            self.metadata.map_err(io::Error::from)
         };
         found.map_err(|error| match self.path(py) {
             Ok(path) => os_error(py, &error, Some(&path), None),
@@ -86,7 +76,7 @@ impl DirEntry {
         }
         let fs = self.open.fs(py)?;
         let path = self.full_path();
-        let found = py.detach(move || attributes(&fs, Path::new(OsStr::from_bytes(&path)), true));
+        let found = py.detach(move || attributes(&fs, &path, true));
         Ok(found.is_ok_and(|metadata| metadata.file_type().kind() == kind))
     }
 }
@@ -104,12 +94,12 @@ impl DirEntry {
 
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        path::to_python(py, &self.name, self.is_bytes)
+        path::to_python(py, self.name.as_bytes(), self.is_bytes)
     }
 
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        path::to_python(py, &self.full_path(), self.is_bytes)
+        path::to_python(py, self.full_path().as_os_str().as_bytes(), self.is_bytes)
     }
 
     fn inode(&self) -> u64 {
@@ -149,7 +139,7 @@ impl DirEntry {
 #[pyclass(frozen, module = "holdfast._holdfast")]
 pub(crate) struct Scan {
     open: Arc<Open>,
-    directory: Arc<[u8]>,
+    directory: Arc<Path>,
     is_bytes: bool,
     /// `None` when ended.
     listing: Mutex<Option<Listing>>,
@@ -165,7 +155,7 @@ impl Scan {
     pub(crate) fn new(
         open: Arc<Open>,
         listing: ReadDir,
-        directory: Arc<[u8]>,
+        directory: Arc<Path>,
         is_bytes: bool,
     ) -> Self {
         let listing = Listing {
@@ -204,20 +194,20 @@ impl Scan {
             let Some(entry) = entry else {
                 return Ok(None);
             };
-            let found = Found {
+            let found = TreeEntry {
                 directory: &self.directory,
-                name: entry.file_name_ref().as_bytes(),
+                name: entry.file_name_ref(),
                 ino: entry.ino(),
                 kind: entry.file_type()?.kind(),
-                metadata: entry
-                    .metadata()
-                    .map_err(|error| error.raw_os_error().unwrap_or_default()),
+                metadata: entry.metadata().map_err(Errno::from),
             };
             Ok(Some(DirEntry::new(&self.open, found, self.is_bytes)))
         });
-        made.map_err(|error| match path::to_python(py, &self.directory, false) {
-            Ok(path) => os_error(py, &error, Some(&path), None),
-            Err(error) => error,
+        made.map_err(|error| {
+            match path::to_python(py, self.directory.as_os_str().as_bytes(), false) {
+                Ok(path) => os_error(py, &error, Some(&path), None),
+                Err(error) => error,
+            }
         })
     }
 
@@ -253,18 +243,12 @@ impl Drop for Scan {
     }
 }
 
-/// A directory's path and a name in it.
-pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
-    append(&mut path, directory, name);
-    path
-}
-
-/// As [`join`], at the end of a buffer.
-pub(crate) fn append(path: &mut Vec<u8>, directory: &[u8], name: &[u8]) {
+/// A directory's path and a name in it, at the end of a buffer.
+pub(crate) fn append(path: &mut Vec<u8>, directory: &Path, name: &OsStr) {
+    let directory = directory.as_os_str().as_bytes();
     path.extend_from_slice(directory);
     if directory.last().is_some_and(|&last| last != b'/') {
         path.push(b'/');
     }
-    path.extend_from_slice(name);
+    path.extend_from_slice(name.as_bytes());
 }

@@ -159,6 +159,7 @@ mod open_options;
 mod permissions;
 mod read_dir;
 mod stop;
+mod tree_walk;
 mod view;
 mod volume;
 mod watch;
@@ -177,6 +178,7 @@ pub use metadata::Metadata;
 pub use open_options::OpenOptions;
 pub use permissions::Permissions;
 pub use read_dir::{DirEntry, ReadDir};
+pub use tree_walk::{TreeEntry, TreeWalk, TreeWalkError};
 pub use volume::{Volume, builder::VolumeBuilder, error::VolumeError, info::VolumeInfo};
 pub use watch::{Event, Events, Watcher};
 

@@ -21,7 +21,7 @@ impl Volume {
         let path = path::root_if_none(py, path)?;
         let listing = self.run(py, &path, |fs, path| fs.read_dir(path))?;
         let open = Arc::clone(&self.open);
-        Ok(Scan::new(open, listing, path.bytes().into(), path.is_bytes))
+        Ok(Scan::new(open, listing, path.path().into(), path.is_bytes))
     }
 
     #[pyo3(signature = (path=None))]
