@@ -158,6 +158,7 @@ mod metadata;
 mod open_options;
 mod permissions;
 mod read_dir;
+pub mod row;
 mod stop;
 mod tree_walk;
 mod view;

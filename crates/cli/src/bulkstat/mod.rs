@@ -1,7 +1,6 @@
 //! `holdfast bulkstat`: the attributes of all inodes, in the order of their numbers.
 
 mod format;
-pub(crate) mod row;
 
 use crate::complete;
 use crate::control::{self, Answer, Request};
@@ -11,7 +10,7 @@ use crate::volume::open_read_only;
 use clap_complete::ArgValueCompleter;
 use format::{Format, STANDARD};
 use holdfast::engine::{Bulkstat, FileSystem};
-use holdfast::{Visit, types::Attr};
+use holdfast::{Visit, row, types::Attr};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,10 @@
 
 use super::opened::Ending;
 use super::read_only::ReadOnly;
-use crate::bulkstat::row::{self, ROW};
 use crate::control::{Answer, Request};
 use crate::engine::daemon::Jobs;
 use holdfast::engine::{Bulkstat, FileSystem};
+use holdfast::row::{self, ROW};
 use holdfast::types::{Errno, Ino, Result};
 use holdfast::{Visit, Volume};
 use holdfast_fuse::serve::{Asking, CONTROL_BYTES, Control, InfoDetail, InfoSource};

@@ -1,12 +1,12 @@
-//! An inode's attributes in a row of fixed length, as a daemon sends them.
+//! An inode's attributes in a row of fixed length, as a daemon sends them to other processes.
 
-use holdfast::types::{Attr, FileType, Ino, Time};
+use crate::types::{Attr, FileType, Ino, Time};
 
 /// Bytes of a row.
-pub(crate) const ROW: usize = 88;
+pub const ROW: usize = 88;
 
 /// Adds a row.
-pub(crate) fn put(attr: &Attr, rows: &mut Vec<u8>) {
+pub fn put(attr: &Attr, rows: &mut Vec<u8>) {
     let times = [attr.atime, attr.mtime, attr.ctime, attr.btime];
     for wide in [attr.ino.0, attr.size, attr.blocks, attr.rdev] {
         rows.extend_from_slice(&wide.to_le_bytes());
@@ -20,7 +20,8 @@ pub(crate) fn put(attr: &Attr, rows: &mut Vec<u8>) {
 }
 
 /// Reads a row; `None` if it is malformed.
-pub(crate) fn get(row: &[u8]) -> Option<Attr> {
+#[must_use]
+pub fn get(row: &[u8]) -> Option<Attr> {
     let wide = |nth: usize| {
         let bytes = row.get(nth * 8..)?.first_chunk()?;
         Some(u64::from_le_bytes(*bytes))
