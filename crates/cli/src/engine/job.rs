@@ -66,8 +66,23 @@ pub(crate) enum Job {
         numeric: bool,
     },
     /// Reads many files into the memory file that is handed over: see
-    /// [`reading`](super::reading).
+    /// [`batch`](super::batch).
     Read,
+    /// Reads parts of many files, as [`Job::Read`].
+    ReadRanges,
+    /// Reads the attributes of many files, as [`Job::Read`].
+    Stat,
+    /// Writes many files of the memory file that is handed over: see [`batch`](super::batch).
+    Write {
+        /// Bytes of the request in it.
+        request: u64,
+    },
+    /// Lists a tree into the pipe that is handed over: see [`listing`](super::listing).
+    List {
+        top: RawPath,
+        /// How many levels deep; all of them without it.
+        depth: Option<usize>,
+    },
     Owner {
         path: RawPath,
         uid: Option<u32>,

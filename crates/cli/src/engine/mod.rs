@@ -10,12 +10,13 @@
 //! when the socket is closed.
 
 pub(crate) mod archive;
+mod batch;
 mod client;
 mod compression;
 pub(crate) mod daemon;
 mod job;
+mod listing;
 pub(crate) mod names;
-mod reading;
 mod relay;
 mod run;
 mod shown;

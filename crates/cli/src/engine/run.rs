@@ -12,16 +12,18 @@ use holdfast::{
     Owners, PackOptions, Side, UnpackOptions,
 };
 
+use super::batch::{Wanted, read_files, write_files};
 use super::compression::{Compression, compress, decompressed};
 use super::job::{Counts, Event, Job, RawPath, Wrong};
+use super::listing::list;
 use super::names::HostNames;
-use super::reading::read_files;
 use super::stream::{Readahead, Stoppable};
 
 /// Least time between two progress events.
 const PACE: Duration = Duration::from_millis(100);
 
-/// Runs a job. `archive` is the archive to unpack or to write. `tell` receives all events but the
+/// Runs a job. `archive` is the archive to unpack or to write, or the memory file or pipe of a job
+/// for many files. `tell` receives all events but the
 /// last, which is returned.
 pub(super) fn run(
     fs: &FileSystem,
@@ -65,10 +67,7 @@ pub(super) fn run(
                 Err(error) => Err(failed(Side::To, path, io::Error::other(error))),
             }
         }
-        Job::Unpack { .. } | Job::Pack { .. } | Job::Read => match archive {
-            Some(memory) if *job == Job::Read => read_files(fs, memory, ended)
-                .map(|read| Counts::from(&read))
-                .map_err(|error| failed(Side::From, PathBuf::new(), error)),
+        _ => match archive {
             Some(archive) => on_archive(fs, job, archive, ended, &mut paced),
             None => Err(failed(
                 Side::From,
@@ -93,6 +92,20 @@ fn on_archive(
     paced: &mut Paced<'_>,
 ) -> Result<Counts, CopyError> {
     let of_archive = |side| move |error| failed(side, PathBuf::new(), error);
+    let wanted = match job {
+        Job::Read => Some(Wanted::Contents),
+        Job::ReadRanges => Some(Wanted::Parts),
+        Job::Stat => Some(Wanted::Attributes),
+        _ => None,
+    };
+    if let Some(wanted) = wanted {
+        let read = read_files(fs, wanted, archive, stop).map_err(of_archive(Side::From))?;
+        return Ok(Counts::from(&read));
+    }
+    if let Job::Write { request } = job {
+        let written = write_files(fs, *request, archive, stop).map_err(of_archive(Side::To))?;
+        return Ok(Counts::from(&written));
+    }
     let stream = Stoppable::new(archive, Arc::clone(stop));
     let names =
         |numeric: bool| (!numeric).then(|| Arc::new(HostNames::default()) as Arc<dyn Owners>);
@@ -139,6 +152,11 @@ fn on_archive(
                 fs.pack(PathBuf::from(from), out, &options, watch)
             });
             packed.map_err(of_archive(Side::To))??
+        }
+        Job::List { top, depth } => {
+            let mut out = stream;
+            list(fs, PathBuf::from(top), *depth, &mut out)
+                .map_err(|(path, error)| failed(Side::From, path, error))?
         }
         _ => Copied::default(),
     };
