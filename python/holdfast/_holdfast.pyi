@@ -6,7 +6,16 @@ from types import GenericAlias, TracebackType
 from typing import Any, Generic, Literal, TypedDict, TypeVar, final, overload
 from typing_extensions import Buffer, CapsuleType, Self, TypeAlias, disjoint_base
 
-__all__ = ["Columns", "DirEntry", "FileHandle", "Scan", "Volume", "memory_usage"]
+__all__ = [
+    "Columns",
+    "DirEntry",
+    "FileHandle",
+    "Scan",
+    "Volume",
+    "columns_of",
+    "memory_usage",
+    "stat_result",
+]
 
 _StrPath: TypeAlias = str | os.PathLike[str]
 _BytesPath: TypeAlias = bytes | os.PathLike[bytes]
@@ -27,6 +36,13 @@ class _VolumeInfo(TypedDict):
     inodes: int
 
 def memory_usage() -> _MemoryUsage: ...
+def stat_result(row: bytes, device: int) -> os.stat_result: ...
+def columns_of(
+    chunks: Iterable[bytes],
+    top: bytes,
+    paths: str | None = None,
+    progress: _Progress | None = None,
+) -> Columns: ...
 
 @disjoint_base
 class Volume:

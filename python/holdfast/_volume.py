@@ -348,7 +348,7 @@ class Walk(Generic[_Name]):
 
     def __init__(
         self,
-        volume: Volume,
+        volume: Any,
         top: AnyPath,
         topdown: bool,
         onerror: Callable[[OSError], object] | None,
@@ -399,9 +399,10 @@ class Walk(Generic[_Name]):
         progress: Progress | None = None,
     ) -> _holdfast.Columns:
         """All entries as columns. Paths that are not UTF-8 need `paths="bytes"`."""
-        return self._volume.walk_columns(
+        columns: _holdfast.Columns = self._volume.walk_columns(
             self._top, maxdepth=maxdepth, paths=paths, progress=progress
         )
+        return columns
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.columns().__arrow_c_stream__(requested_schema)

@@ -192,8 +192,6 @@ class HoldfastFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return bool(self.inside.islink(self._strip_protocol(path)))
 
     def _below(self, path: str, maxdepth: int | None) -> list[tuple[str, os.stat_result]]:
-        if isinstance(self.inside, Mount):
-            return self.inside.find(path, maxdepth=maxdepth)
         found = self.inside.find(path, maxdepth=maxdepth)
         return [(entry.path, entry.stat(follow_symlinks=False)) for entry in found]
 

@@ -72,12 +72,7 @@ class FileDataset(Generic[_Sample]):
         self.paths = self._all(root) if paths is None else paths
 
     def _all(self, root: str) -> list[str]:
-        if isinstance(self._volume, Mount):
-            from stat import S_ISREG
-
-            found = self._volume.find(root)
-            return sorted(path for path, status in found if S_ISREG(status.st_mode))
-        entries = self._volume.find(root)
+        entries: Sequence[Any] = self._volume.find(root)
         return sorted(entry.path for entry in entries if entry.is_file(follow_symlinks=False))
 
     @property

@@ -13,6 +13,7 @@ mod many;
 mod open;
 mod path;
 mod remove;
+mod rows;
 mod stat;
 mod sys;
 mod tree;
@@ -32,6 +33,8 @@ mod _holdfast {
     use super::file::FileHandle;
     #[pymodule_export]
     use super::memory_usage;
+    #[pymodule_export]
+    use super::rows::{columns_of, stat_result};
     #[pymodule_export]
     use super::volume::Volume;
 }

@@ -5,8 +5,6 @@ import os
 import pathlib
 import pickle
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,28 +16,6 @@ import holdfast
 from holdfast.spec import HoldfastFileSystem
 
 KINDS = ["memory", "volume", "directory", "mount"]
-PROGRAM = os.environ.get("HOLDFAST", "")
-
-
-@pytest.fixture(scope="module")
-def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The mount point of a volume."""
-    if not os.access("/dev/fuse", os.W_OK):
-        pytest.skip("no /dev/fuse that this user may open")
-    if not os.access(PROGRAM, os.X_OK):
-        pytest.skip("HOLDFAST names no program that mounts")
-    top = tmp_path_factory.mktemp("mounted")
-    point = top / "point"
-    point.mkdir()
-    subprocess.run(
-        [PROGRAM, "mount", "--create", "--size", "64M", str(top / "data.hf"), str(point)],
-        check=True,
-        timeout=60,
-    )
-    try:
-        yield str(point)
-    finally:
-        subprocess.run([PROGRAM, "umount", str(point)], check=True, timeout=60)
 
 
 class Fixtures(abstract.AbstractFixtures):  # type: ignore[misc]
@@ -248,97 +224,3 @@ def test_wrong_addresses_are_refused(tmp_path: pathlib.Path) -> None:
         HoldfastFileSystem(mount=str(tmp_path / "none"))
     with pytest.raises(FileNotFoundError):
         HoldfastFileSystem(volume=str(tmp_path / "none"))
-
-
-@pytest.fixture(params=["directory", "mount"])
-def mount(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[holdfast.Mount]:
-    """A directory, of which no daemon reads, and a mount."""
-    if request.param == "directory":
-        yield holdfast.Mount(tmp_path)
-        return
-    mounted: str = request.getfixturevalue("mounted")
-    yield holdfast.Mount(mounted)
-    for name in os.listdir(mounted):
-        shutil.rmtree(os.path.join(mounted, name))
-
-
-def test_a_mount_reads_and_writes_many(mount: holdfast.Mount) -> None:
-    items = {f"/dir/{n % 3}/{n}": os.urandom(n) for n in range(500)}
-    told: list[int] = []
-    assert mount.write_many(items, makedirs=True, progress=told.append) == sum(range(500))
-    assert sum(told) == 500
-    assert mount.read_many(items) == list(items.values())
-    assert mount.read_many(items, threads=1) == list(items.values())
-    assert [found.st_size for found in mount.stat_many(items)] == list(range(500))
-    assert isinstance(mount.read_many(["/gone"], errors="return")[0], FileNotFoundError)
-    with pytest.raises(FileNotFoundError):
-        mount.read_many([*items, "/gone"])
-    with pytest.raises(ValueError):
-        mount.read_many([], errors="omit")
-    with pytest.raises(TypeError, match="not a single one"):
-        mount.read_many("/dir")
-    assert len(mount.find("/")) == 504 and len(mount.find("/", maxdepth=2)) == 4
-    twin = pickle.loads(pickle.dumps(mount))
-    assert twin.read_many(list(items)[:70]) == list(items.values())[:70]
-    begun = time.monotonic()
-    mount.sync()
-    assert time.monotonic() - begun < 60
-
-
-def test_the_daemon_reads_for_a_mount(mounted: str) -> None:
-    mount = holdfast.Mount(mounted)
-    items = {f"/many/{n % 7}/{n}": os.urandom(n % 1500) for n in range(5000)}
-    items["/many/large"] = os.urandom(33 << 20)
-    mount.write_many(items, makedirs=True)
-    daemon = mount._daemon
-    asked: list[int] = []
-    read = daemon.read
-
-    def counted(paths: list[bytes]) -> list[bytes | None]:
-        found = read(paths)
-        asked.append(sum(content is not None for content in found))
-        return found
-
-    daemon.read = counted  # type: ignore[method-assign]
-    assert mount.read_many(items) == list(items.values())
-    # All but the one that is longer than an answer.
-    assert sum(asked) == 5000 and len(asked) == 5
-
-    # What the kernel resolves in another way is left to it.
-    pathlib.Path(mounted, "many", "outside").symlink_to("/etc")
-    pathlib.Path(mounted, "many", "link").symlink_to("1/1")
-    pathlib.Path(mounted, "etc").mkdir()
-    pathlib.Path(mounted, "etc", "passwd").write_text("not this")
-    odd = ["/many/outside/passwd", "/many/link", "/many/1/../1/8", "many/1/8", "/many/gone"]
-    found = mount.read_many(odd, errors="return")
-    assert found[0] == pathlib.Path("/etc/passwd").read_bytes()
-    assert found[1] == items["/many/1/1"] and found[2] == found[3] == items["/many/1/8"]
-    assert isinstance(found[4], FileNotFoundError)
-    below = holdfast.Mount(os.path.join(mounted, "many", "3"))
-    assert below.read_many(["3", "/10"]) == [items["/many/3/3"], items["/many/3/10"]]
-    for name in os.listdir(mounted):
-        shutil.rmtree(os.path.join(mounted, name))
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-def test_the_daemon_reads_with_the_rights_of_its_caller(mounted: str) -> None:
-    secret = pathlib.Path(mounted, "secret")
-    secret.write_bytes(b"secret")
-    secret.chmod(0o600)
-    daemon = holdfast.Mount(mounted)._daemon
-    assert daemon.read([b"/secret"]) == [b"secret"]
-    for folder in pathlib.Path(mounted).parents:
-        if str(folder) != "/":
-            folder.chmod(folder.stat().st_mode | 0o011)
-    child = os.fork()
-    if child == 0:
-        code = 2
-        try:
-            os.setgroups([])
-            os.setresgid(4712, 4712, 4712)
-            os.setresuid(4711, 4711, 4711)
-            code = int(daemon.read([b"/secret"]) != [None])
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    secret.unlink()
