@@ -22,7 +22,7 @@ use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The access for which a file is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum Access {
     ReadWrite,
     /// Reading: excludes writers.
     ReadOnly,
+    /// Reading, as [`ReadOnly`](Self::ReadOnly), and writing after [`FileDevice::exclude_others`].
+    Shared,
 }
 
 /// The fewest reads that are announced to the host as a batch.
@@ -64,6 +66,8 @@ pub struct FileDevice {
     flushed: Mutex<Option<Errno>>,
     /// The identity of the cache that holds unflushed writes, if known.
     cache: Option<u64>,
+    /// The second opening of a block device, which claims it.
+    claim: OnceLock<File>,
 }
 
 impl FileDevice {
@@ -84,6 +88,15 @@ impl FileDevice {
         open::open(path, access)
     }
 
+    /// Excludes other readers, so that a device opened as [`Access::Shared`] may be written.
+    ///
+    /// # Errors
+    /// [`Cause::Held`] if others have it open. It is shared as before then, unless one of them got
+    /// it for writing meanwhile.
+    pub fn exclude_others(&self) -> Result<()> {
+        open::exclude(self).map_err(|cause| self.error(Operation::Open, 0, 0, cause))
+    }
+
     /// Is it a block device, and not an image file?
     #[must_use]
     pub fn is_block_device(&self) -> bool {
@@ -96,7 +109,7 @@ impl FileDevice {
 
     fn writable(&self, operation: Operation, offset: u64, length: u64) -> Result<()> {
         match self.access {
-            Access::ReadWrite => check_range(self, operation, offset, length),
+            Access::ReadWrite | Access::Shared => check_range(self, operation, offset, length),
             Access::ReadOnly => Err(self.error(operation, offset, length, Cause::ReadOnly)),
         }
     }

@@ -6,17 +6,21 @@ use rustix::fs::{FileType, Stat, major, minor};
 use std::fs::File;
 use std::path::Path;
 
-/// The holder of a lock on `file`.
-pub(super) fn of_lock(file: &File) -> Holder {
+/// The holder of a lock on `file`, of which this process may have one that is `shared`.
+pub(super) fn of_lock(file: &File, shared: bool) -> Holder {
     let Ok(stat) = rustix::fs::fstat(file) else {
         return Holder::Unknown;
     };
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     // The process that took the lock may have ended and left it to a child. Some file systems show
     // different device numbers in different places.
-    let owner = lock_owners(&locks, &stat)
-        .into_iter()
-        .find(|&pid| pid == std::process::id() || descriptors(pid, &stat) > 0);
+    let owner =
+        lock_owners(&locks, &stat)
+            .into_iter()
+            .find(|&pid| match pid == std::process::id() {
+                true => !shared,
+                false => descriptors(pid, &stat) > 0,
+            });
     // This process has it open at least once: it tries to lock it.
     owner.map_or_else(|| of_open_file(&stat, 1), process)
 }

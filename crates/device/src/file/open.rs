@@ -6,9 +6,10 @@ use crate::{Cause, DeviceError, Operation, Result, SECTOR};
 use holdfast_types::Errno;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The largest supported sector of a block device.
@@ -73,7 +74,7 @@ fn open_named(path: &Path, access: Access, name: &mut String) -> Result<FileDevi
     };
     let flags = match (access, kind) {
         (Access::ReadOnly, _) => OFlags::RDONLY,
-        (Access::ReadWrite, Kind::Image) => OFlags::RDWR,
+        (Access::ReadWrite, Kind::Image) | (Access::Shared, _) => OFlags::RDWR,
         (Access::ReadWrite, Kind::Block) => OFlags::RDWR | OFlags::EXCL,
     };
     let file = open_locked(path, flags, kind)?;
@@ -81,7 +82,7 @@ fn open_named(path: &Path, access: Access, name: &mut String) -> Result<FileDevi
         return Err(Cause::Os(Errno::ESTALE));
     }
     lock(&file, kind, access)?;
-    let writes = (access, kind) == (Access::ReadWrite, Kind::Block);
+    let writes = access != Access::ReadOnly && kind == Kind::Block;
     if writes && sys::block_device_is_read_only(&file)? {
         return Err(Cause::Os(Errno::EROFS));
     }
@@ -116,7 +117,7 @@ fn open_file(path: &Path, flags: OFlags) -> Result<File, Cause> {
 fn lock(file: &File, kind: Kind, access: Access) -> Result<(), Cause> {
     let operation = match access {
         Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
-        Access::ReadOnly => FlockOperation::NonBlockingLockShared,
+        Access::ReadOnly | Access::Shared => FlockOperation::NonBlockingLockShared,
     };
     retry_until(kind, || {
         match retry(|| rustix::fs::flock(file, operation)) {
@@ -124,7 +125,37 @@ fn lock(file: &File, kind: Kind, access: Access) -> Result<(), Cause> {
             other => Some(other.map_err(Cause::from)),
         }
     })
-    .unwrap_or_else(|| Err(Cause::Held(holder::of_lock(file))))
+    .unwrap_or_else(|| Err(Cause::Held(holder::of_lock(file, false))))
+}
+
+/// Turns a shared lock into an exclusive one, and claims a block device.
+pub(super) fn exclude(device: &FileDevice) -> Result<(), Cause> {
+    let file = &device.file;
+    let shared = FlockOperation::NonBlockingLockShared;
+    let locked = retry_until(device.kind, || {
+        match retry(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)) {
+            // The attempt has given up the shared lock.
+            Err(rustix::io::Errno::WOULDBLOCK) => match retry(|| rustix::fs::flock(file, shared)) {
+                Ok(()) => None,
+                Err(errno) => Some(Err(Cause::from(errno))),
+            },
+            other => Some(other.map_err(Cause::from)),
+        }
+    });
+    locked.unwrap_or_else(|| Err(Cause::Held(holder::of_lock(file, true))))?;
+    if device.kind == Kind::Block && device.claim.get().is_none() {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let flags = OFlags::RDWR | OFlags::EXCL;
+        match open_locked(Path::new(&path), flags, device.kind) {
+            // Set by the holder of the exclusive lock alone.
+            Ok(claim) => drop(device.claim.set(claim)),
+            Err(cause) => {
+                retry(|| rustix::fs::flock(file, shared))?;
+                return Err(cause);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Retries until there is an answer or the time is up.
@@ -164,6 +195,7 @@ fn assemble(file: File, name: String, kind: Kind, access: Access) -> Result<File
         in_memory: kind == Kind::Image && in_memory(&file),
         flushed: Mutex::new(None),
         cache: cache::identity(&file),
+        claim: OnceLock::new(),
         file,
     })
 }

@@ -103,9 +103,19 @@ fn a_block_device_is_refused_while_somebody_uses_it() {
     let mounted = rustix::mount::mount(&made.path, dir.path(), "ext4", flags, none);
     assert_eq!(mounted, Err(rustix::io::Errno::BUSY));
     drop(device);
-    let one = made.open(Access::ReadOnly).unwrap();
+    let one = made.open(Access::Shared).unwrap();
     let two = made.open(Access::ReadOnly).unwrap();
     assert_eq!((one.size(), two.size()), (SIZE, SIZE));
+    let error = one.exclude_others().unwrap_err();
+    assert_eq!(error.cause, Cause::Held(Holder::ThisProcess), "{error}");
+    // It is shared as before.
+    drop(made.open(Access::ReadOnly).unwrap());
+    drop(two);
+    one.exclude_others().unwrap();
+    made.open(Access::ReadOnly).unwrap_err();
+    let mounted = rustix::mount::mount(&made.path, dir.path(), "ext4", flags, none);
+    assert_eq!(mounted, Err(rustix::io::Errno::BUSY));
+    one.write(0, &[7; 4096]).unwrap();
 }
 
 #[test]
