@@ -20,6 +20,7 @@ mod varint;
 
 pub use block::BLOCK;
 pub use check::{CheckOptions, check, recognize};
+pub use cow_device::CowDevice;
 pub use error::{Error, Result};
 pub use repair::repair;
 pub use store::{
