@@ -180,7 +180,9 @@ pub use open_options::OpenOptions;
 pub use permissions::Permissions;
 pub use read_dir::{DirEntry, ReadDir};
 pub use tree_walk::{TreeEntry, TreeWalk, TreeWalkError};
-pub use volume::{Volume, builder::VolumeBuilder, error::VolumeError, info::VolumeInfo};
+pub use volume::{
+    Volume, builder::VolumeBuilder, error::VolumeError, info::VolumeInfo, shared::Shared,
+};
 pub use watch::{Event, Events, Watcher};
 
 pub use holdfast_core as engine;

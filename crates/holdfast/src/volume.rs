@@ -3,6 +3,7 @@
 pub(crate) mod builder;
 pub(crate) mod error;
 pub(crate) mod info;
+pub(crate) mod shared;
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -15,6 +16,7 @@ use crate::FileSystem;
 
 use error::VolumeError;
 use info::VolumeInfo;
+use shared::Shared;
 
 /// A file system on an image file or a block device. All calls of [`FileSystem`] are its own.
 ///
@@ -44,6 +46,8 @@ pub struct Volume {
     store: Arc<VolumeStore>,
     /// Is it closed, or open for reading only?
     closed: bool,
+    /// Set if others may have it open.
+    shared: Option<Arc<Shared>>,
 }
 
 impl Volume {
@@ -104,6 +108,12 @@ impl Volume {
     #[must_use]
     pub fn store(&self) -> Arc<VolumeStore> {
         Arc::clone(&self.store)
+    }
+
+    /// The device, if [`open_shared`](crate::VolumeBuilder::open_shared) opened it.
+    #[must_use]
+    pub fn shared(&self) -> Option<Arc<Shared>> {
+        self.shared.clone()
     }
 
     /// A handle to the file system, which can be cloned. Handles fail after the volume is closed.

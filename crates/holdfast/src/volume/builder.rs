@@ -9,6 +9,7 @@ use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore};
 
 use super::Volume;
 use super::error::VolumeError;
+use super::shared::Shared;
 use crate::types::{Caller, Errno};
 use crate::{FileSystem, Options};
 
@@ -221,7 +222,24 @@ impl VolumeBuilder {
             fs,
             store,
             closed: true,
+            shared: None,
         })
+    }
+
+    /// Opens a volume that was closed for reading, which other processes may do as well, until
+    /// [`exclude_others`](super::shared::Shared::exclude_others) makes it writable. `None` if it was
+    /// not closed: it has to be opened for writing then.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open_shared(mut self, path: impl AsRef<Path>) -> Result<Option<Volume>, VolumeError> {
+        let Some(shared) = Shared::open(path.as_ref())? else {
+            return Ok(None);
+        };
+        self.options.read_only = true;
+        let mut volume = self.open_on(Arc::clone(&shared.device) as _)?;
+        volume.shared = Some(Arc::new(shared));
+        Ok(Some(volume))
     }
 
     /// Opens the volume in an image file or on a block device.
@@ -255,6 +273,7 @@ impl VolumeBuilder {
             fs,
             store,
             closed: false,
+            shared: None,
         })
     }
 

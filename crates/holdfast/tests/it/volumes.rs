@@ -93,3 +93,70 @@ fn a_revoked_volume_is_closed_cleanly_with_all_that_was_done_before() {
     assert_eq!(volume.info().inodes, 2);
     volume.close().unwrap();
 }
+
+#[test]
+fn a_closed_volume_is_shared_until_one_of_its_readers_may_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data.hf");
+    let volume = Volume::builder().size(64 << 20).create(&path).unwrap();
+    volume.write("/file", "content").unwrap();
+    volume.close().unwrap();
+    let before = std::fs::read(&path).unwrap();
+
+    let open = || Volume::builder().open_shared(&path).unwrap().unwrap();
+    let (one, two) = (open(), open());
+    let third = Volume::open_read_only(&path).unwrap();
+    for volume in [&one, &two, &third] {
+        assert_eq!(volume.read_to_string("/file").unwrap(), "content");
+        let refused = volume.write("/new", "x").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ReadOnlyFilesystem);
+    }
+    assert_eq!(number(Volume::open(&path)), Errno::EBUSY);
+    assert_eq!(number(one.shared().unwrap().exclude_others()), Errno::EBUSY);
+    drop(third);
+    two.close().unwrap();
+    assert!(std::fs::read(&path).unwrap() == before);
+
+    one.shared().unwrap().exclude_others().unwrap();
+    one.shared().unwrap().exclude_others().unwrap();
+    assert_eq!(number(Volume::builder().open_shared(&path)), Errno::EBUSY);
+    let options = one.core().options();
+    one.core().set_options(holdfast::Options {
+        read_only: false,
+        ..options
+    });
+    one.write("/new", vec![7; 3 << 20]).unwrap();
+    one.sync().unwrap();
+    // As after a crash, it is for one process.
+    let copy = dir.path().join("copy.hf");
+    std::fs::copy(&path, &copy).unwrap();
+    assert!(Volume::builder().open_shared(&copy).unwrap().is_none());
+    let crashed = Volume::open(&copy).unwrap();
+    assert_eq!(crashed.metadata("/new").unwrap().len(), 3 << 20);
+    one.close().unwrap();
+    let volume = open();
+    assert_eq!(volume.metadata("/new").unwrap().len(), 3 << 20);
+}
+
+#[test]
+fn a_volume_that_another_changed_meanwhile_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data.hf");
+    let volume = Volume::builder().size(64 << 20).create(&path).unwrap();
+    volume.close().unwrap();
+    let reader = Volume::builder().open_shared(&path).unwrap().unwrap();
+    // A program that heeds no lock.
+    let other = dir.path().join("other.hf");
+    std::fs::copy(&path, &other).unwrap();
+    let volume = Volume::open(&other).unwrap();
+    volume.write("/file", "x").unwrap();
+    volume.close().unwrap();
+    let bytes = std::fs::read(&other).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(
+        number(reader.shared().unwrap().exclude_others()),
+        Errno::ESTALE
+    );
+    drop(reader);
+    assert!(std::fs::read(&path).unwrap() == bytes);
+}
