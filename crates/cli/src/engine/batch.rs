@@ -363,8 +363,20 @@ mod tests {
     fn parts_are_counted_from_both_ends() {
         let fs = FileSystem::memory();
         fs.write("/a", "0123456789").unwrap();
-        let parts = [2..5, -3..i64::MAX, 8..20, 20..30, 5..2, i64::MIN..-9, 0..-1];
-        let paths: Vec<_> = parts.iter().map(|part| ("/a", part.clone())).collect();
+        let (least, most) = (i64::MIN, i64::MAX);
+        let parts = [
+            (2, 5),
+            (-3, most),
+            (8, 20),
+            (20, 30),
+            (5, 2),
+            (least, -9),
+            (0, -1),
+        ];
+        let paths: Vec<_> = parts
+            .iter()
+            .map(|(begin, end)| ("/a", *begin..*end))
+            .collect();
         let (numbers, contents) = answered(&fs, Wanted::Parts, &asked(&paths, true));
         assert_eq!(numbers, [3, 3, 2, 0, 0, 1, 9]);
         assert_eq!(contents, b"234789890012345678");

@@ -78,8 +78,10 @@ impl Answers {
                 "the source is open for reading only: unmount it, and mount it again without ro";
             return Answer::Failed(why.to_owned());
         }
-        self.read_only.set(false);
-        Answer::Writable
+        match self.read_only.set(false) {
+            Ok(()) => Answer::Writable,
+            Err(error) => Answer::Failed(format!("stays read-only: {error}")),
+        }
     }
 
     fn answer(&self, request: Request, asking: &Asking) -> Result<Answer> {
@@ -112,7 +114,8 @@ impl Answers {
             }
             Request::Writable => self.become_writable(),
             Request::ReadOnly => {
-                self.read_only.set(true);
+                // Only writing is ever refused.
+                let _ = self.read_only.set(true);
                 Answer::ReadOnly
             }
             Request::Reclaim { from } => match self.fs.memory_in_use() {
@@ -131,8 +134,7 @@ impl Answers {
 
 impl Control for Answers {
     fn became_writable(&self) -> bool {
-        self.read_only.set(false);
-        !self.read_only.is_fixed()
+        self.read_only.set(false).is_ok() && !self.read_only.is_fixed()
     }
 
     fn unmounting(&self) {
@@ -192,7 +194,7 @@ mod tests {
         for number in 0..500 {
             fs.write(format!("/{number}"), "x").unwrap();
         }
-        let read_only = ReadOnly::new(fs.core().clone(), false);
+        let read_only = ReadOnly::new(fs.core().clone(), false, None);
         let info: InfoSource = Arc::new(|_| "{}".to_owned());
         let answers = Answers::new(fs.core().clone(), None, Arc::new(read_only), info);
         let (mut after, mut count) = (0, 0);

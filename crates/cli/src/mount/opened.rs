@@ -6,9 +6,9 @@ use crate::{
     source::Source,
     volume::{close_failure, hint_at_opening},
 };
-use holdfast::{FileSystem, Volume, VolumeBuilder, VolumeError};
+use holdfast::{FileSystem, Shared, Volume, VolumeBuilder, VolumeError};
 use parking_lot::Mutex;
-use std::{io, path::Path};
+use std::{io, path::Path, sync::Arc};
 
 /// Closes the file system: when the kernel unmounts and waits for that, else when the session is
 /// over.
@@ -122,6 +122,11 @@ impl Opened {
         }
     }
 
+    /// The device that others may read, if it is a volume.
+    pub(super) fn shared(&self) -> Option<Arc<Shared>> {
+        self.volume()?.shared()
+    }
+
     pub(super) fn is_fixed(&self) -> bool {
         matches!(
             self,
@@ -155,7 +160,8 @@ fn give_back(volume: &Volume) {
 }
 
 /// Opens a volume, and returns whether its device is open for reading only: with `norecovery`, and
-/// with `ro` if the device cannot be opened for writing.
+/// with `ro` if the device cannot be opened for writing. With `ro`, other processes may read a volume
+/// that was closed.
 fn open_volume(
     builder: VolumeBuilder,
     path: &Path,
@@ -164,7 +170,10 @@ fn open_volume(
     if plan.no_recovery {
         return Ok((builder.open_read_only(path)?, true));
     }
-    let opened = if plan.create {
+    let opened = if plan.core.read_only && !plan.create {
+        let shared = builder.clone().open_shared(path);
+        shared.and_then(|shared| shared.map_or_else(|| builder.clone().open(path), Ok))
+    } else if plan.create {
         builder.clone().open_or_create(path)
     } else {
         builder.clone().open(path)
@@ -191,6 +200,9 @@ fn volume_failure(path: &Path, error: &VolumeError) -> Failure {
         io::ErrorKind::ReadOnlyFilesystem => failure.hint("mount it read-only: -o ro"),
         io::ErrorKind::NotFound if !path.starts_with("/dev") => failure.hint(
             "check SOURCE: an image file, a block device or a directory; --create makes an image file with an empty volume",
+        ),
+        io::ErrorKind::ResourceBusy => failure.hint(
+            "mounts with -o ro share a volume, while none has it open for writing",
         ),
         io::ErrorKind::StorageFull => {
             failure.hint("make room there, or take less: --create --size AMOUNT")

@@ -3,9 +3,12 @@
 //! /proc/self/mountinfo before it changes the volume on its own, and follows changes that the
 //! kernel reports.
 
-use holdfast::{Options, engine::FileSystem};
+use holdfast::{Options, Shared, VolumeError, engine::FileSystem};
 use holdfast_fuse::mount::mounts;
-use std::{path::Path, sync::OnceLock};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 /// The read-only state of the daemon's mount.
 pub(super) struct ReadOnly {
@@ -14,15 +17,18 @@ pub(super) struct ReadOnly {
     connection: OnceLock<u32>,
     /// Is the source open for reading only?
     fixed: bool,
+    /// The volume that others may read while this mount is read-only.
+    shared: Option<Arc<Shared>>,
 }
 
 impl ReadOnly {
     /// `fixed`: the source is open for reading only.
-    pub(super) fn new(fs: FileSystem, fixed: bool) -> Self {
+    pub(super) fn new(fs: FileSystem, fixed: bool, shared: Option<Arc<Shared>>) -> Self {
         Self {
             fs,
             connection: OnceLock::new(),
             fixed,
+            shared,
         }
     }
 
@@ -42,14 +48,23 @@ impl ReadOnly {
     }
 
     /// Sets the option, unless the source is open for reading only.
-    pub(super) fn set(&self, read_only: bool) {
+    ///
+    /// # Errors
+    /// `EBUSY` for writing while others read the volume. The mount stays read-only.
+    pub(super) fn set(&self, read_only: bool) -> Result<(), VolumeError> {
         let options = self.fs.options();
         if !self.fixed && options.read_only != read_only {
+            if let (false, Some(shared)) = (read_only, &self.shared) {
+                shared.exclude_others().inspect_err(|error| {
+                    tracing::warn!("the mount stays read-only: {error}");
+                })?;
+            }
             self.fs.set_options(Options {
                 read_only,
                 ..options
             });
         }
+        Ok(())
     }
 
     /// Sets the option to the state in the mount table, if the mount is found there.
@@ -60,7 +75,8 @@ impl ReadOnly {
         let mut mounts = mounts.iter();
         if let Some(own) = mounts.find(|it| it.is_fuse() && it.connection() == connection) {
             let mut words = own.super_options.split(',');
-            self.set(words.any(|word| word == "ro"));
+            // A refusal is logged: the daemon then refuses changes, whatever the kernel has.
+            let _ = self.set(words.any(|word| word == "ro"));
         }
     }
 }

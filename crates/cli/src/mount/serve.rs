@@ -79,7 +79,8 @@ fn serve_to_the_end(
     let url = listening.as_ref().map(Listening::url);
     let reporter = Arc::new(Reporter::new(&source, &plan, core.clone(), volume, url));
     let config = config(&source, &plan);
-    let read_only = Arc::new(ReadOnly::new(core.clone(), opened.is_fixed()));
+    let read_only = ReadOnly::new(core.clone(), opened.is_fixed(), opened.shared());
+    let read_only = Arc::new(read_only);
     let info = info(reporter.clone(), read_only.clone());
     let answers = Answers::new(core, volume, read_only.clone(), info.clone());
     let answers = Arc::new(answers);

@@ -120,3 +120,59 @@ fn a_line_of_fstab_may_have_what_lines_of_fstab_have() {
     let out = well(&place, HELPERS, script);
     assert_eq!(said(&place, &out), ["rw,noatime,discard", "1", "clean"]);
 }
+
+#[test]
+fn mounts_that_only_read_share_a_volume_and_one_of_them_may_write_later() {
+    let Some(place) = Place::alone() else {
+        return;
+    };
+    let script = r#"
+        mkdir "$T/other" "$T/third"
+        holdfast mkfs -q --size 64m "$T/data.hf"
+        holdfast mount "$T/data.hf" "$T/mnt"
+        echo content >"$T/mnt/file"
+        holdfast umount "$T/mnt"
+        cp "$T/data.hf" "$T/before"
+
+        holdfast mount -o ro,log="$T/daemon.log" "$T/data.hf" "$T/mnt"
+        holdfast mount -o ro "$T/data.hf" "$T/other"
+        cat "$T/mnt/file" "$T/other/file"
+        holdfast mount "$T/data.hf" "$T/third" 2>"$T/error" || echo "writing is refused"
+        grep -o 'in use by process .* (holdfast mount' "$T/error" | sed 's/[0-9][0-9]*/N/'
+        grep -o 'hint: mounts with -o ro share' "$T/error"
+        mount -o remount,rw "$T/mnt" 2>"$T/error" || echo "the remount is refused"
+        grep -o 'stays read-only: .* in use' "$T/error" | sed "s-$T/--"
+        grep -c 'stays read-only: .* in use' "$T/daemon.log"
+        touch "$T/mnt/new" 2>/dev/null || echo "and writes nothing"
+        cmp "$T/data.hf" "$T/before" && cat "$T/other/file"
+
+        holdfast umount "$T/other"
+        mount -o remount,rw "$T/mnt"
+        echo more >"$T/mnt/new"
+        holdfast mount -o ro "$T/data.hf" "$T/other" 2>/dev/null || echo "reading is refused"
+        mount -o remount,ro "$T/mnt"
+        mount -o remount,rw "$T/mnt"
+        holdfast umount "$T/mnt"
+        holdfast fsck -n "$T/data.hf" | grep -o 'clean: 3 inodes'
+        holdfast mount -o ro "$T/data.hf" "$T/mnt"
+        cat "$T/mnt/new"
+        holdfast umount "$T/mnt"
+    "#;
+    let out = well(&place, HELPERS, script);
+    let expected = [
+        "content",
+        "content",
+        "writing is refused",
+        "in use by process N (holdfast mount",
+        "hint: mounts with -o ro share",
+        "the remount is refused",
+        "stays read-only: cannot open image file data.hf: it is in use",
+        "1",
+        "and writes nothing",
+        "content",
+        "reading is refused",
+        "clean: 3 inodes",
+        "more",
+    ];
+    assert_eq!(said(&place, &out), expected);
+}
