@@ -6,8 +6,8 @@
 #   scripts/python-interop.sh [PYTEST-ARGUMENT…]
 #
 # PYTHON names another interpreter than python3. HOLDFAST_TORCH=1 installs torch too, which takes
-# several gigabytes, for its DataLoader; HOLDFAST names the program that mounts a volume for it. Needs
-# Python 3.11 or later with venv, and the network for PyPI.
+# several gigabytes, for its DataLoader; HOLDFAST names the program that mounts a volume for it.
+# Needs Python 3.11 or later with venv, and the network for PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

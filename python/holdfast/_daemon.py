@@ -212,7 +212,8 @@ class Daemon:
                     return
                 if "ended" in what:
                     raise NotAnswered
-            # The connection ended without an answer: if the daemon lives, it is older than this job.
+            # The connection ended without an answer: if the daemon lives, it is older than this
+            # job.
             self._call({"info": {"inodes": False}})
         except OSError as error:
             raise NotAnswered from error

@@ -39,9 +39,9 @@ class Mount:
     """A mounted volume. Paths start at the mount point, which no path leaves by "..".
 
     It has those methods of `Volume` that data loaders and `holdfast.spec` use. Calls for many files
-    are done by the daemon of the mount, with the rights of this process: `read_many`, `read_ranges`,
-    `write_many`, `stat_many`, `scandir`, `find`, `walk`, `bulkstat`. What the daemon does not answer
-    is left to the kernel. Other calls are those of the kernel. It pickles as its path, and can be
+    are done by the daemon of the mount, with the rights of this process: `read_many`,
+    `read_ranges`, `write_many`, `stat_many`, `scandir`, `find`, `walk`, `bulkstat`. What the daemon
+    does not answer is left to the kernel. Other calls are those of the kernel. It pickles as its path, and can be
     used after `os.fork` and after the volume was mounted anew.
     """
 

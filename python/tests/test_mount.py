@@ -16,6 +16,7 @@ import nanoarrow  # type: ignore[import-untyped]
 import pytest
 
 import holdfast
+from holdfast._daemon import NotAnswered, _send
 
 
 @pytest.fixture(params=["directory", "mount"])
@@ -161,8 +162,8 @@ def image_and_mount(
         unmount()
 
 
-# All of `os.stat_result` but the number of the file system and the time of access: the kernel learns
-# late of reads by the daemon.
+# All of `os.stat_result` but the number of the file system and the time of access: the kernel
+# learns late of reads by the daemon.
 FIELDS = [
     name
     for name in dir(os.stat_result)
@@ -372,6 +373,17 @@ def test_a_job_that_the_daemon_does_not_know_is_left_to_the_kernel(mounted: str)
     assert {kind for _, kind in daemon._unanswered} == {"a_job_of_tomorrow"}
     assert daemon.read([b"/file"]) == [b"content"]
     os.unlink(os.path.join(mounted, "file"))
+
+
+def test_a_list_goes_into_a_pipe_alone(mounted: str) -> None:
+    daemon = holdfast.Mount(mounted)._daemon
+    target = pathlib.Path(mounted, "target")
+    with open(target, "wb") as file, daemon._peer("list") as peer:
+        _send(peer, {"list": {"top": [*b"/"], "depth": None}}, file.fileno(), 0)
+        with pytest.raises(NotAnswered):
+            daemon._end(peer, "list")
+    assert target.read_bytes() == b"" and not daemon._unanswered
+    target.unlink()
 
 
 def test_another_mount_below_is_not_read_as_the_volume(mounted: str) -> None:

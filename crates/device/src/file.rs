@@ -67,7 +67,7 @@ pub struct FileDevice {
     /// The identity of the cache that holds unflushed writes, if known.
     cache: Option<u64>,
     /// The second opening of a block device, which claims it.
-    claim: OnceLock<File>,
+    exclusive: OnceLock<File>,
 }
 
 impl FileDevice {

@@ -10,7 +10,6 @@ use holdfast_device::{
 use parking_lot::RwLock;
 
 use crate::block::BLOCK;
-use crate::superblock::SLOTS;
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
@@ -32,15 +31,15 @@ impl CowDevice {
         }
     }
 
-    /// Writes what is in memory to the device below, and all later writes as well. The superblocks
-    /// come last.
+    /// Writes what is in memory to the device below, and all later writes as well. These blocks,
+    /// the first of the device, come last.
     ///
     /// # Errors
     /// Those of the device; what is in memory stays there.
-    pub fn merge(&self) -> Result<()> {
+    pub fn merge(&self, last: &[u64]) -> Result<()> {
         let mut written = self.written.write();
         for (block, bytes) in written.iter().flatten().rev() {
-            if SLOTS.contains(block) {
+            if last.contains(block) {
                 self.below.flush()?;
             }
             let offset = block * BLOCK_LEN;
@@ -198,7 +197,7 @@ mod tests {
         assert!(cow_device.write(16 * 1024, &[0; 512]).is_err());
         assert!(!cow_device.discard(0, 4096).unwrap() && cow_device.resize(32 * 1024).is_err());
 
-        cow_device.merge().unwrap();
+        cow_device.merge(&[0]).unwrap();
         below.read(0, &mut seen).unwrap();
         assert!(seen == expected);
         cow_device.write(8192, &[3; 512]).unwrap();

@@ -1,11 +1,11 @@
 //! Many files in one job, by a memory file: for programs that read and write data sets.
 //!
 //! The file that is handed over begins with the request: the number of paths as `u32`, then each
-//! path behind its length as `u16`; for [`Job::ReadRanges`](super::Job::ReadRanges) two `i64` follow
-//! each path, the begin and the end of the part, as Python's slices count them. At the next multiple
-//! of 8 there is an `i64` for each path, and after them the contents, without gaps. A number from 0
-//! up is the length of a content, a smaller one the negative number of an error. [`LEFT_OUT`] stands
-//! for a content that has no room. All numbers are little-endian.
+//! path behind its length as `u16`; for [`Job::ReadRanges`](super::Job::ReadRanges) two `i64`
+//! follow each path, the begin and the end of the part, as Python's slices count them. At the next
+//! multiple of 8 there is an `i64` for each path, and after them the contents, without gaps. A
+//! number from 0 up is the length of a content, a smaller one the negative number of an error.
+//! [`LEFT_OUT`] stands for a content that has no room. All numbers are little-endian.
 //!
 //! The daemon answers with numbers and contents, or for [`Job::Stat`](super::Job::Stat) with
 //! [rows](row) of attributes as contents. For [`Job::Write`](super::Job::Write) they are there, and
@@ -100,7 +100,7 @@ pub(super) fn read_files(
     Ok(done)
 }
 
-/// Makes or replaces the files whose paths and contents are in `memory`, which begins with a request
+/// Makes or replaces files. Their paths and contents are in `memory`, which begins with a request
 /// of `len` bytes.
 ///
 /// # Errors

@@ -1,8 +1,8 @@
 //! A tree with the attributes of its entries, as a stream into a pipe.
 //!
 //! Each record is the length of the path as `u32`, little-endian, a [row](row) of attributes, and
-//! the path below the top. A directory comes before what it holds. An entry whose attributes cannot
-//! be read has only its number and its type.
+//! the path below the top. A directory comes before what it holds. If its attributes cannot
+//! be read, an entry has only its number and its type.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;

@@ -155,6 +155,11 @@ fn on_archive(
         }
         Job::List { top, depth } => {
             let mut out = stream;
+            // A file of this mount would be written by requests that this daemon answers.
+            if out.is_stored() {
+                let error = io::ErrorKind::InvalidInput.into();
+                return Err(failed(Side::To, PathBuf::new(), error));
+            }
             list(fs, PathBuf::from(top), *depth, &mut out)
                 .map_err(|(path, error)| failed(Side::From, path, error))?
         }

@@ -127,8 +127,8 @@ Options for -o:
   [no]discard         of a volume: discard free space in the image or device at unmount, as
                       `holdfast trim` (default: nodiscard: when the host runs short of space)
   remount             change ro, rw, [no]suid, [no]dev, [no]exec of the mount at DIR; with ro, all
-                      changes are durable afterwards. A directory that was mounted ro stays ro, and a
-                      volume while other mounts with ro share it
+                      changes are durable afterwards. A directory that was mounted ro stays ro, and
+                      a volume while other mounts with ro share it
   ro, rw, [no]suid, [no]dev, [no]exec, [a]sync, dirsync, [no]symfollow, [no]atime, [no]relatime,
   [no]strictatime, [no]diratime, [no]lazytime, defaults
                       as in mount(8). With dirsync, changes of names are durable when the call

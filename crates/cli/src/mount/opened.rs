@@ -160,8 +160,8 @@ fn give_back(volume: &Volume) {
 }
 
 /// Opens a volume, and returns whether its device is open for reading only: with `norecovery`, and
-/// with `ro` if the device cannot be opened for writing. With `ro`, other processes may read a volume
-/// that was closed.
+/// with `ro` if the device cannot be opened for writing. With `ro`, other processes may read a
+/// volume that was closed.
 fn open_volume(
     builder: VolumeBuilder,
     path: &Path,

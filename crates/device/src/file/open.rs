@@ -143,12 +143,12 @@ pub(super) fn exclude(device: &FileDevice) -> Result<(), Cause> {
         }
     });
     locked.unwrap_or_else(|| Err(Cause::Held(holder::of_lock(file, true))))?;
-    if device.kind == Kind::Block && device.claim.get().is_none() {
+    if device.kind == Kind::Block && device.exclusive.get().is_none() {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let flags = OFlags::RDWR | OFlags::EXCL;
         match open_locked(Path::new(&path), flags, device.kind) {
             // Set by the holder of the exclusive lock alone.
-            Ok(claim) => drop(device.claim.set(claim)),
+            Ok(file) => drop(device.exclusive.set(file)),
             Err(cause) => {
                 retry(|| rustix::fs::flock(file, shared))?;
                 return Err(cause);
@@ -195,7 +195,7 @@ fn assemble(file: File, name: String, kind: Kind, access: Access) -> Result<File
         in_memory: kind == Kind::Image && in_memory(&file),
         flushed: Mutex::new(None),
         cache: cache::identity(&file),
-        claim: OnceLock::new(),
+        exclusive: OnceLock::new(),
         file,
     })
 }

@@ -227,8 +227,8 @@ impl VolumeBuilder {
     }
 
     /// Opens a volume that was closed for reading, which other processes may do as well, until
-    /// [`exclude_others`](super::shared::Shared::exclude_others) makes it writable. `None` if it was
-    /// not closed: it has to be opened for writing then.
+    /// [`exclude_others`](super::shared::Shared::exclude_others) makes it writable. `None` if it
+    /// was not closed: it has to be opened for writing then.
     ///
     /// # Errors
     /// As [`Volume::open`].

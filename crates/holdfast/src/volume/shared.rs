@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_device::{Access, BlockDevice, FileDevice};
+use holdfast_volume::superblock::SLOTS;
 use holdfast_volume::{BLOCK, CowDevice, read_superblock};
 
 use super::error::VolumeError;
 use crate::types::Errno;
 
 /// Bytes of both superblocks.
-const HEAD: usize = 2 * BLOCK;
+const HEAD: usize = SLOTS.len() * BLOCK;
 
 /// The device of a volume opened by
 /// [`open_shared`](crate::VolumeBuilder::open_shared).
@@ -56,7 +57,7 @@ impl Shared {
             );
             return Err(VolumeError::new(Errno::ESTALE, text));
         }
-        Ok(self.device.merge()?)
+        Ok(self.device.merge(&SLOTS)?)
     }
 }
 
