@@ -43,8 +43,8 @@ impl Shared {
     /// before.
     ///
     /// # Errors
-    /// `EBUSY` if others read it, which then stays as it is; `ESTALE` if another process changed the
-    /// volume meanwhile.
+    /// `EBUSY` if others read it, which then stays as it is; `ESTALE` if another process changed it
+    /// meanwhile.
     pub fn exclude_others(&self) -> Result<(), VolumeError> {
         self.file.exclude_others()?;
         if self.device.is_merged() {
