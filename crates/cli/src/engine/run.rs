@@ -68,6 +68,7 @@ pub(super) fn run(
             }
         }
         _ => match archive {
+            Some(memory) if is_batch(job) => on_memory(fs, job, memory, ended),
             Some(archive) => on_archive(fs, job, archive, ended, &mut paced),
             None => Err(failed(
                 Side::From,
@@ -84,6 +85,30 @@ pub(super) fn run(
     }
 }
 
+/// Is it work on many files by a memory file?
+fn is_batch(job: &Job) -> bool {
+    matches!(
+        job,
+        Job::Read | Job::ReadRanges | Job::Stat | Job::Write { .. }
+    )
+}
+
+fn on_memory(
+    fs: &FileSystem,
+    job: &Job,
+    memory: OwnedFd,
+    stop: &AtomicBool,
+) -> Result<Counts, CopyError> {
+    let done = match job {
+        Job::Write { request } => write_files(fs, *request, memory, stop),
+        Job::ReadRanges => read_files(fs, Wanted::Parts, memory, stop),
+        Job::Stat => read_files(fs, Wanted::Attributes, memory, stop),
+        _ => read_files(fs, Wanted::Contents, memory, stop),
+    };
+    done.map(|done| Counts::from(&done))
+        .map_err(|error| failed(Side::From, PathBuf::new(), error))
+}
+
 fn on_archive(
     fs: &FileSystem,
     job: &Job,
@@ -92,20 +117,6 @@ fn on_archive(
     paced: &mut Paced<'_>,
 ) -> Result<Counts, CopyError> {
     let of_archive = |side| move |error| failed(side, PathBuf::new(), error);
-    let wanted = match job {
-        Job::Read => Some(Wanted::Contents),
-        Job::ReadRanges => Some(Wanted::Parts),
-        Job::Stat => Some(Wanted::Attributes),
-        _ => None,
-    };
-    if let Some(wanted) = wanted {
-        let read = read_files(fs, wanted, archive, stop).map_err(of_archive(Side::From))?;
-        return Ok(Counts::from(&read));
-    }
-    if let Job::Write { request } = job {
-        let written = write_files(fs, *request, archive, stop).map_err(of_archive(Side::To))?;
-        return Ok(Counts::from(&written));
-    }
     let stream = Stoppable::new(archive, Arc::clone(stop));
     let names =
         |numeric: bool| (!numeric).then(|| Arc::new(HostNames::default()) as Arc<dyn Owners>);
