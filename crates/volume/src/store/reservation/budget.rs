@@ -85,7 +85,8 @@ mod tests {
     use holdfast_device::{BlockDevice, MemoryDevice};
     use holdfast_sync::PerCore;
     use holdfast_types::{Caller, FileType, OpenFlags};
-    use std::sync::{Arc, Barrier};
+    use parking_lot::Mutex;
+    use std::sync::{Arc, mpsc};
     use std::thread;
 
     #[test]
@@ -124,26 +125,31 @@ mod tests {
         store.close().unwrap();
     }
 
-    /// Runs `test` on a thread without a `PerCore` slot: other threads hold them all.
-    fn without_a_slot(test: impl FnOnce() + Send) {
+    /// Runs `test` on a thread without a `PerCore` slot: other threads have them all. A thread has
+    /// its slot for its whole life, so those of other tests give none to this one.
+    fn without_a_slot(test: impl Fn() + Sync) {
         let slots = PerCore::<()>::default();
-        let (taken, done) = (Barrier::new(2), Barrier::new(slots.iter().count() + 1));
+        let held = Mutex::new(());
+        let guard = held.lock();
+        let (send, receive) = mpsc::channel();
         thread::scope(|scope| {
-            for _ in 0..slots.iter().count() {
-                scope.spawn(|| {
-                    let _ = slots.mine();
-                    taken.wait();
-                    done.wait();
+            loop {
+                let send = send.clone();
+                let (slots, held, test) = (&slots, &held, &test);
+                let thread = scope.spawn(move || {
+                    let has_slot = slots.own().is_some();
+                    send.send(has_slot).unwrap();
+                    match has_slot {
+                        true => drop(held.lock()),
+                        false => test(),
+                    }
                 });
-                taken.wait();
+                if !receive.recv().unwrap() {
+                    let result = thread.join();
+                    drop(guard);
+                    return result.unwrap();
+                }
             }
-            let test = scope.spawn(|| {
-                assert!(slots.own().is_none());
-                test();
-            });
-            let result = test.join();
-            done.wait();
-            result.unwrap();
         });
     }
 
