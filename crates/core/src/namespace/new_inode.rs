@@ -49,8 +49,8 @@ pub(crate) struct Inherited {
     pub(crate) gid: u32,
     access: Option<Acl>,
     default_acl: Option<Acl>,
-    flags: FileFlags,
-    project: u32,
+    pub(crate) flags: FileFlags,
+    pub(crate) project: u32,
 }
 
 impl Inherited {

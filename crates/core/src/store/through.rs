@@ -194,6 +194,10 @@ pub struct New<'a> {
     pub gid: u32,
     /// The access control lists by those rules: for access, and the default list.
     pub acls: [Option<&'a [u8]>; 2],
+    /// The file flags that it inherits.
+    pub flags: FileFlags,
+    /// The project that it inherits; 0 for no project.
+    pub project: u32,
     /// Device number.
     pub rdev: u64,
     /// The target of a symbolic link.

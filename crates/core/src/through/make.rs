@@ -33,6 +33,8 @@ impl<'c> ThroughStore<'c> {
             perm: inherited.perm,
             gid: inherited.gid,
             acls: [acls[0].as_deref(), acls[1].as_deref()],
+            flags: inherited.flags,
+            project: inherited.project,
             rdev: new_inode.rdev,
             target: new_inode.target,
         };
