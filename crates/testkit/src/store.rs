@@ -25,7 +25,8 @@ use holdfast_core::{Memory, Store};
 use holdfast_types::{Caller, Errno, Ino, Result};
 use std::sync::Arc;
 
-/// The calls of [`Store`] that can fail or take time.
+/// The calls of [`Store`] that can fail or take time. The last four are counted by
+/// [`SharedStore::calls`] only.
 #[expect(missing_docs, reason = "each is the method of its name")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Call {
@@ -44,6 +45,10 @@ pub enum Call {
     Walk,
     LastIno,
     Space,
+    Close,
+    Flush,
+    Sync,
+    ReadDirectories,
 }
 
 /// What a wrapper does at each call.

@@ -13,7 +13,8 @@ use crate::types::{
 ///
 /// *Answers.* An error (`EEXIST`, `ENOSPC`, `EDQUOT`, `EACCES`, `EROFS`, `EXDEV`, ...) means that
 /// nothing happened. The core returns it to the caller, and later operations are not affected. The
-/// effect of a success is in the store: none of it is in memory alone.
+/// effect of a success is in every later answer of the store. What a crash may take of it is what
+/// the store's guarantees say.
 ///
 /// *Permissions* were checked by the core with cached attributes. A store that has permissions of
 /// its own checks them for the caller.

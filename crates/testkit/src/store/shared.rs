@@ -4,6 +4,7 @@ mod others;
 mod state;
 mod through;
 
+use super::Call;
 use holdfast_core::Store;
 use holdfast_core::store::{
     Changes, Coherence, EntryRecord, Guarantees, InodeRecord, Lsn, NameRun, Rest, Shared,
@@ -13,7 +14,7 @@ use holdfast_types::{Caller, Errno, FileType, Ino, Result};
 use others::Meanwhile;
 use parking_lot::Mutex;
 pub use state::SharedState;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -29,7 +30,7 @@ pub struct SharedStore {
     coherence: Coherence,
     begun: Instant,
     millis: AtomicU64,
-    asked: AtomicU64,
+    calls: Mutex<BTreeMap<Call, u64>>,
     /// Inodes that were told of by their names, and not forgotten since.
     known: Mutex<BTreeSet<Ino>>,
     /// Does it tell nothing of what an operation touched, so that it is asked?
@@ -70,7 +71,7 @@ impl SharedStore {
             coherence,
             begun: Instant::now(),
             millis: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
+            calls: Mutex::default(),
             known: Mutex::new(BTreeSet::from([Ino::ROOT])),
             silent: AtomicBool::new(false),
             unsettled: AtomicBool::new(false),
@@ -147,7 +148,13 @@ impl SharedStore {
     /// How often it was asked for something.
     #[must_use]
     pub fn asked(&self) -> u64 {
-        self.asked.load(Ordering::SeqCst)
+        self.calls.lock().values().sum()
+    }
+
+    /// How often each call was made.
+    #[must_use]
+    pub fn calls(&self) -> BTreeMap<Call, u64> {
+        self.calls.lock().clone()
     }
 
     /// Another makes a directory; tells its number.
@@ -216,8 +223,8 @@ impl SharedStore {
         self.held.lock().inodes.len()
     }
 
-    fn ask(&self) -> parking_lot::MutexGuard<'_, SharedState> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+    fn ask(&self, call: Call) -> parking_lot::MutexGuard<'_, SharedState> {
+        *self.calls.lock().entry(call).or_default() += 1;
         self.held.lock()
     }
 }
@@ -238,7 +245,7 @@ impl Store for SharedStore {
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
         {
-            let held = self.ask();
+            let held = self.ask(Call::LoadInodes);
             let known = self.known.lock();
             let known = inos.iter().filter(|ino| known.contains(ino));
             found.extend(known.filter_map(|ino| held.record(*ino)));
@@ -248,7 +255,7 @@ impl Store for SharedStore {
     }
 
     fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
-        let held = self.ask();
+        let held = self.ask(Call::LoadRests);
         for record in records {
             let inode = held.inodes.get(&record.ino).ok_or(Errno::ESTALE)?;
             let xattrs = inode.xattrs.iter();
@@ -270,7 +277,7 @@ impl Store for SharedStore {
         names: &[&[u8]],
         found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()> {
-        let held = self.ask();
+        let held = self.ask(Call::LookUp);
         found.extend(names.iter().map(|name| {
             let record = held.record(held.child(dir, name)?)?;
             self.known.lock().insert(record.ino);
@@ -288,7 +295,7 @@ impl Store for SharedStore {
     }
 
     fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
-        let held = self.ask();
+        let held = self.ask(Call::ReadNames);
         let inode = held.inodes.get(&dir).ok_or(Errno::ESTALE)?;
         let names = inode.names.iter().flatten();
         let cookies = (FIRST_COOKIE..).zip(names);
@@ -306,7 +313,7 @@ impl Store for SharedStore {
     }
 
     fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
-        let held = self.ask();
+        let held = self.ask(Call::NextSpace);
         let inode = held.inodes.get(&ino).ok_or(Errno::ESTALE)?;
         let run = inode.pages.next_data(offset);
         Ok(run.map(|(start, len)| SpaceRun {
@@ -317,7 +324,7 @@ impl Store for SharedStore {
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let held = self.ask();
+        let held = self.ask(Call::ReadData);
         let inode = held.inodes.get(&ino).ok_or(Errno::ESTALE)?;
         inode.pages.read(offset, buf);
         drop(held);
@@ -335,7 +342,7 @@ impl Store for SharedStore {
 
     fn open_inode(&self, _caller: &Caller, ino: Ino, writes: bool) -> Result<bool> {
         if writes {
-            self.ask().file(ino)?.open += 1;
+            self.ask(Call::Open).file(ino)?.open += 1;
         } else {
             self.held.lock().inode(ino)?.open += 1;
         }
@@ -345,7 +352,7 @@ impl Store for SharedStore {
     fn close_inode(&self, ino: Ino, writes: bool) {
         // An inode that is held for reading costs no question, neither to begin nor to end.
         let mut held = match writes {
-            true => self.ask(),
+            true => self.ask(Call::Close),
             false => self.held.lock(),
         };
         if let Some(inode) = held.inodes.get_mut(&ino) {
@@ -356,11 +363,11 @@ impl Store for SharedStore {
     }
 
     fn flush_inode(&self, ino: Ino) -> Result<()> {
-        self.ask().inode(ino).map(drop)
+        self.ask(Call::Flush).inode(ino).map(drop)
     }
 
     fn sync_inode(&self, ino: Ino, _data_only: bool) -> Result<()> {
-        self.ask().inode(ino).map(drop)
+        self.ask(Call::Sync).inode(ino).map(drop)
     }
 
     fn shared(&self) -> Option<&dyn Shared> {
@@ -392,7 +399,7 @@ impl Shared for SharedStore {
         most: usize,
         inodes: bool,
     ) -> Vec<Option<WholeDirectory>> {
-        let held = self.ask();
+        let held = self.ask(Call::ReadDirectories);
         let read = |dir: &Ino| {
             let names = held.inodes.get(dir)?.names.as_ref()?;
             (names.len() <= most).then_some(())?;

@@ -1,6 +1,7 @@
 //! A shared store as it is written through: each operation at once, under its lock, by the rules
 //! that the core has told it with it.
 
+use super::super::Call;
 use super::SharedStore;
 use super::state::{Inode, SharedState};
 use holdfast_core::store::{
@@ -39,7 +40,7 @@ impl Did {
 
 impl Through for SharedStore {
     fn perform(&self, caller: &Caller, operation: &Operation<'_>) -> Result<Done> {
-        let mut held = self.ask();
+        let mut held = self.ask(Call::Perform);
         let version = |ino: Ino| Some((ino, held.inodes.get(&ino)?.version()));
         let subjects = held.subjects(operation).into_iter();
         let before: BTreeMap<Ino, Version> = subjects.flatten().filter_map(version).collect();
