@@ -34,7 +34,8 @@ pub trait Through: Send + Sync + 'static {
 /// An operation of a store that is written through.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
-    /// Creates an inode with a name, or fails with `EEXIST`.
+    /// Creates an inode with a name, or fails with `EEXIST`. A new directory is empty, except in a
+    /// store with files that [have no size](super::Shared::has_no_size).
     Make {
         /// The directory.
         dir: Ino,

@@ -6,6 +6,7 @@ use crate::shared::or_gone;
 use crate::shared::shared_store::SharedStore;
 use crate::store::{Done, Operation, Scope, Through};
 use crate::types::{Caller, Ino, Result};
+use std::time::Instant;
 
 /// A store that is written through, with its file system.
 #[derive(Clone, Copy)]
@@ -33,6 +34,8 @@ pub(crate) struct Performed<'c> {
     pub(super) changes: [Option<(Ino, u32)>; 2],
     /// The evictions before the operation.
     pub(super) evictions: Box<[u64; evictions::SHARDS]>,
+    /// The time before the operation.
+    pub(super) begun: Instant,
 }
 
 impl<'c> ThroughStore<'c> {
@@ -57,6 +60,7 @@ impl<'c> ThroughStore<'c> {
         let changes = operation.directories();
         let changes = changes.map(|dir| dir.map(|dir| (dir, coherence.changes(dir))));
         let evictions = Box::new(self.core.evictions.snapshot());
+        let begun = self.shared.now();
         let done = self.store.perform(who, operation);
         let done = done.map_err(|error| or_gone(self.core, error))?;
         if self.core.waits_for(Scope::Inodes) {
@@ -72,6 +76,7 @@ impl<'c> ThroughStore<'c> {
             done,
             changes,
             evictions,
+            begun,
         })
     }
 }

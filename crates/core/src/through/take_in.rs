@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::{Changed, Performed, ThroughStore};
+use crate::coherence::NamesRead;
 use crate::directory::Residency;
 use crate::evictions::Evictions;
 use crate::inode::{Inode, Numbered as _, WHOLE};
@@ -17,7 +18,7 @@ use crate::notify::notify_inode;
 use crate::shared::{
     ask_for_record, forget_content, let_go_unless_known, renew_meta, renewed_rare, version,
 };
-use crate::store::{Done, StoredSpace, Touched};
+use crate::store::{Done, InodeRecord, StoredSpace, Touched};
 use crate::types::{Caller, Errno, FileType, Ino, Result};
 
 const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
@@ -207,6 +208,7 @@ impl Performed<'_> {
         ) {
             Ok(Some((node, true))) => {
                 through.date(node.inode(), touched, done.at, |_| ());
+                self.note_no_names(node.inode(), &touched.record);
                 Ok(Some(node))
             }
             Ok(Some((node, false))) => update(node),
@@ -217,6 +219,33 @@ impl Performed<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// An inode that the operation made, and that this call instantiated: if it is a directory, its
+    /// names are known, none.
+    ///
+    /// That was true when the operation began, and is valid from then on: another user may have
+    /// made a name meanwhile, and the record need not show it.
+    fn note_no_names(&self, dir: &Inode, record: &InodeRecord) {
+        let shared = self.through.shared;
+        let Ok(body) = dir.directory() else { return };
+        // A host that generates files may have put some into the directory.
+        if shared.has_no_size(0) {
+            return;
+        }
+        let mut names = body.names.write();
+        let is_unchanged = shared.coherence.changes(dir.ino()) == 0;
+        if names.place() != Residency::Unloaded || body.names.is_dead() || !is_unchanged {
+            return;
+        }
+        names.become_whole(shared.coherence.is_dated());
+        let read = NamesRead {
+            at: self.begun,
+            times: (record.mtime, record.ctime),
+            settled: false,
+            notified: shared.standing(record, self.begun).notified,
+        };
+        shared.coherence.note_names(dir.ino(), Some(read));
     }
 
     /// Updates an inode that the operation changed.

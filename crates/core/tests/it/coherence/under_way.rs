@@ -1,8 +1,8 @@
 //! Answers of the store that a change overtakes, and changes without events.
 
 use super::{FOR_A_SECOND, NOTIFIED, Pair, Told, VALID};
-use holdfast_core::store::Shared as _;
-use holdfast_core::types::{Errno, Ino};
+use holdfast_core::store::{Coherence, Shared as _};
+use holdfast_core::types::{Caller, Errno, Ino, OpenFlags};
 use holdfast_testkit::store::SharedStore;
 use std::sync::Arc;
 
@@ -174,4 +174,55 @@ fn after_a_missed_change_a_name_is_asked_for_before_what_it_leads_to_is_opened()
     assert!(pair.store.asked() > asked, "answered from memory");
     assert_eq!(pair.fs.look_before_open(&node), Ok(()));
     assert_eq!(pair.content(&node), Ok(b"another".to_vec()));
+}
+
+#[test]
+fn a_new_directory_that_another_user_fills_at_once_is_not_shown_empty() {
+    for (coherence, until) in [(NOTIFIED, 0), (FOR_A_SECOND, VALID)] {
+        for unsettled in [false, true] {
+            let mut pair = Pair::new(coherence);
+            if unsettled {
+                pair.store.unsettle();
+            }
+            let (who, root) = (Caller::root(), pair.fs.root());
+            // Before the answer arrives.
+            pair.store.meanwhile(|store| {
+                let dir = store.state().child(Ino::ROOT, b"dir").unwrap();
+                store.write(dir, b"early", b"");
+            });
+            let dir = pair.fs.mkdir(&who, &root, b"dir", 0o755).unwrap();
+            pair.pass(until);
+            assert!(pair.lookup(&dir, b"early").is_ok(), "{coherence:?}");
+            pair.store.write(dir.ino(), b"late", b"");
+            pair.pass(until);
+            assert!(pair.lookup(&dir, b"late").is_ok(), "{coherence:?}");
+            assert_eq!(pair.list(&dir).len(), 2, "{coherence:?}");
+        }
+    }
+}
+
+#[test]
+fn a_new_directory_that_another_thread_fills_at_once_is_not_shown_empty() {
+    for coherence in [Coherence::Exclusive, NOTIFIED] {
+        let pair = &Pair::new(coherence);
+        let (fs, root, who) = (&pair.fs, &pair.fs.root(), &Caller::root());
+        for round in 0..300 {
+            let name = format!("{round}");
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let dir = loop {
+                        if let Ok(dir) = pair.lookup(root, name.as_bytes()) {
+                            break dir;
+                        }
+                    };
+                    let flags = OpenFlags::CREATE | OpenFlags::WRITE_ONLY;
+                    drop(fs.create(who, &dir, b"file", 0o644, flags).unwrap());
+                    assert!(pair.lookup(&dir, b"file").is_ok(), "{round}");
+                });
+                fs.mkdir(who, root, name.as_bytes(), 0o755).unwrap();
+            });
+            let dir = pair.lookup(root, name.as_bytes()).unwrap();
+            assert_eq!(pair.list(&dir), [(*b"file").into()], "{round}");
+        }
+    }
 }

@@ -71,6 +71,8 @@ impl Through for SharedStore {
             start: did.start,
             ..Done::at(at)
         };
+        drop(held);
+        self.answered();
         Ok(done)
     }
 }
