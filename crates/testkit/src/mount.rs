@@ -1,8 +1,36 @@
 //! What tests need to mount something, where this machine lets them.
 
 use crate::skip::{mount_obstacle, skipped, skipped_by_kernel};
-use holdfast_fuse::{Config, Session, TransportChoice, mount::UmountError};
-use std::{thread, time::Duration};
+use holdfast_core::FileSystem;
+use holdfast_fuse::{Config, Session, TransportChoice, mount::UmountError, serve};
+use std::{path::Path, thread, time::Duration};
+
+/// A file system that is mounted on a directory.
+#[derive(Debug)]
+pub struct Mount(Session);
+
+impl Mount {
+    /// Mounts a file system; `None`, with a word why: nothing can be mounted here.
+    ///
+    /// # Panics
+    /// If the kernel refuses the mount.
+    #[must_use]
+    pub fn new(fs: &FileSystem, dir: &Path) -> Option<Self> {
+        let config = config(TransportChoice::Dev)?;
+        let session = serve::mount(fs, dir, &config, None);
+        Some(Self(session.expect("an empty directory")))
+    }
+
+    /// Unmounts.
+    ///
+    /// # Panics
+    /// If the mount stays busy, or a thread that served it failed.
+    pub fn end(self) {
+        unmount(&self.0);
+        self.0.wait();
+        assert_eq!(self.0.failure(), None);
+    }
+}
 
 /// A configuration for the transport, or none, with a word why, if it cannot be had.
 #[must_use]
