@@ -26,7 +26,8 @@ use crate::namespace::rename_apply::{exchange_entries, replace_entry};
 use crate::node::Node;
 use crate::notify::{notify_entry, notify_inode};
 use crate::permission::{may_access, may_create, may_delete};
-use crate::store::{Class, Intent, Operation};
+use crate::store::{Class, Intent, New, Operation};
+use crate::through::make::with_inherited;
 use crate::transaction::{Begun, Transaction, begin};
 use crate::types::{
     Access, Caller, Errno, FileType, Ino, RenameFlags, Result, check_component, is_special,
@@ -103,12 +104,23 @@ fn rename_entry(
                     // The store does nothing if both are the same inode.
                     check_rename(core, who, from, to, flags)?;
                 }
-                let operation = Operation::Rename {
-                    from: (from.dir.ino(), from.name),
-                    to: (to.dir.ino(), to.name),
-                    flags,
+                let perform = |whiteout: Option<New<'_>>| {
+                    let operation = Operation::Rename {
+                        from: (from.dir.ino(), from.name),
+                        to: (to.dir.ino(), to.name),
+                        flags,
+                        whiteout,
+                    };
+                    through.perform(who, &operation)
                 };
-                through.perform(who, &operation).inspect_err(|error| {
+                let new_inode = NewInode::of(FileType::CharDevice, 0);
+                let performed = match flags.contains(RenameFlags::WHITEOUT) {
+                    true => {
+                        with_inherited(who, from.dir.inode(), new_inode, |new| perform(Some(new)))
+                    }
+                    false => perform(None),
+                };
+                performed.inspect_err(|error| {
                     for End { dir, name, .. } in [from, to] {
                         if let Ok(body) = dir.inode().directory() {
                             refused(core, dir.inode(), body, name, *error);

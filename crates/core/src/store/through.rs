@@ -82,6 +82,8 @@ pub enum Operation<'a> {
         to: (Ino, &'a [u8]),
         /// The flags.
         flags: RenameFlags,
+        /// The inode that is left behind, with that flag.
+        whiteout: Option<New<'a>>,
     },
     /// Changes attributes; with none given, only `ctime` changes.
     SetAttributes {

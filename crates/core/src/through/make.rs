@@ -25,35 +25,46 @@ impl<'c> ThroughStore<'c> {
         new_inode: NewInode<'_>,
         open: bool,
     ) -> Result<Performed<'c>> {
-        let inherited = inherited(who, dir, new_inode);
-        let acls = inherited.acls();
-        let new = New {
-            kind: new_inode.kind,
-            asked: new_inode.perm,
-            perm: inherited.perm,
-            gid: inherited.gid,
-            acls: [acls[0].as_deref(), acls[1].as_deref()],
-            flags: inherited.flags,
-            project: inherited.project,
-            rdev: new_inode.rdev,
-            target: new_inode.target,
-        };
-        let dir = dir.ino();
-        let operation = match name {
-            Some(name) => Operation::Make {
-                dir,
-                name,
-                new,
-                open,
-            },
-            None => Operation::MakeUnnamed {
-                dir,
-                new,
-                linkable: new_inode.linkable,
-            },
-        };
-        self.perform(who, &operation)
+        with_inherited(who, dir, new_inode, |new| {
+            let dir = dir.ino();
+            let operation = match name {
+                Some(name) => Operation::Make {
+                    dir,
+                    name,
+                    new,
+                    open,
+                },
+                None => Operation::MakeUnnamed {
+                    dir,
+                    new,
+                    linkable: new_inode.linkable,
+                },
+            };
+            self.perform(who, &operation)
+        })
     }
+}
+
+/// Does something with the attributes of a new inode in a directory.
+pub(crate) fn with_inherited<R>(
+    who: &Caller,
+    dir: &Inode,
+    new_inode: NewInode<'_>,
+    act: impl FnOnce(New<'_>) -> R,
+) -> R {
+    let inherited = inherited(who, dir, new_inode);
+    let acls = inherited.acls();
+    act(New {
+        kind: new_inode.kind,
+        asked: new_inode.perm,
+        perm: inherited.perm,
+        gid: inherited.gid,
+        acls: [acls[0].as_deref(), acls[1].as_deref()],
+        flags: inherited.flags,
+        project: inherited.project,
+        rdev: new_inode.rdev,
+        target: new_inode.target,
+    })
 }
 
 impl Performed<'_> {

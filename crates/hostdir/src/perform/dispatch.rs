@@ -25,7 +25,9 @@ impl Performer<'_> {
                 name,
                 directory,
             } => self.remove(dir, name, directory),
-            Operation::Rename { from, to, flags } => self.rename(from, to, flags),
+            Operation::Rename {
+                from, to, flags, ..
+            } => self.rename(from, to, flags),
             Operation::SetAttributes { ino, set } => self.set_attributes(ino, &set),
             Operation::SetFlags {
                 ino,

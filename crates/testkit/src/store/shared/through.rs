@@ -148,7 +148,9 @@ impl SharedState {
                     ..Did::to([dir, ino])
                 })
             }
-            Operation::Rename { from, to, flags } => self.rename(from, to, flags),
+            Operation::Rename {
+                from, to, flags, ..
+            } => self.rename(from, to, flags),
             _ => self.does_to_one(operation),
         }
     }
