@@ -27,7 +27,14 @@ pub(crate) fn resize_file(
     let ino = inode.ino();
     let begun = begin_content(core, |through| {
         drop_privileges(core, who, node)?;
-        through.perform(who, &Operation::Resize { ino, size })
+        through.perform(
+            who,
+            &Operation::Resize {
+                ino,
+                size,
+                modified,
+            },
+        )
     });
     match begun? {
         Begun::Done(performed) => performed.update(node, Changed::Content)?,

@@ -108,6 +108,8 @@ pub enum Operation<'a> {
         ino: Ino,
         /// Its length.
         size: u64,
+        /// Do its times change, even if the length stays and the file takes no space?
+        modified: bool,
     },
     /// Writes buffers, one after the other, to a regular file that is
     /// [open](super::Store::open_inode).

@@ -34,7 +34,7 @@ impl Performer<'_> {
                 flags,
                 project,
             } => self.set_flags(ino, flags, project),
-            Operation::Resize { ino, size } => self.resize(ino, size),
+            Operation::Resize { ino, size, .. } => self.resize(ino, size),
             Operation::Write { ino, offset, bufs } => self.write(ino, offset, bufs),
             Operation::Allocate {
                 ino,

@@ -171,7 +171,7 @@ impl SharedState {
                 self.touched(ino);
                 Ok(Did::to([ino]))
             }
-            Operation::Resize { ino, size } => {
+            Operation::Resize { ino, size, .. } => {
                 let file = self.file(ino)?;
                 file.pages.truncate(size);
                 file.meta().size = size;
