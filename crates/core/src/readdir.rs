@@ -29,6 +29,7 @@ use crate::reclaim::usage::prefetch_room;
 use crate::shared::by_name::look_up_together;
 use crate::shared::child::child_of_shared;
 use crate::shared::is_in_memory;
+use crate::shared::names::names_with;
 use crate::shared::shared_store::SharedStore;
 use crate::shared::walk::walk_on;
 use crate::store::{DirEntry, NameRun};
@@ -82,7 +83,9 @@ impl FileSystem {
         after: u64,
         sink: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        self.list(dir.into(), after, &mut |run| run.iter().all(&mut *sink))
+        self.list(dir.into(), after, false, &mut |run| {
+            run.iter().all(&mut *sink)
+        })
     }
 
     /// As [`FileSystem::read_dir`], with the attributes of each name's inode, or with the error of
@@ -106,8 +109,8 @@ impl FileSystem {
     }
 
     /// As [`FileSystem::read_dir_plus`], with attributes only for names that `wants` selects. The
-    /// inodes of the others are not loaded, and `sink` gets the name alone. `wants` may be called
-    /// more than once for a name.
+    /// inodes of the others need not be loaded, and `sink` gets the name alone. `wants` may be
+    /// called more than once for a name, and for a name that the directory does not have.
     ///
     /// # Errors
     /// As [`FileSystem::read_dir`].
@@ -124,7 +127,14 @@ impl FileSystem {
         let mut over = Ok(());
         let listing: Listing<'a> = dir.into();
         let dir = listing.dir;
-        let listed = self.list(listing, after, &mut |run| {
+        // Are the attributes of files wanted? It decides whether all inodes come with the names.
+        let inodes = wants(&DirEntry {
+            name: b".",
+            ino: dir.ino(),
+            kind: FileType::Regular,
+            cookie: DOT,
+        });
+        let listed = self.list(listing, after, inodes, &mut |run| {
             let mut is_brought = false;
             run.iter().enumerate().all(|(at, mut entry)| {
                 if !wants(&entry) {
@@ -196,11 +206,12 @@ impl FileSystem {
         self.attributes(&find_node(&self.core, ino)?)
     }
 
-    /// Passes runs of names to `sink`, until it returns `false`.
+    /// Passes runs of names to `sink`, until it returns `false`. `inodes`: will the inodes be used?
     fn list(
         &self,
         listing: Listing<'_>,
         mut after: u64,
+        inodes: bool,
         sink: &mut dyn FnMut(&NameRun) -> bool,
     ) -> Result<()> {
         let Listing {
@@ -217,7 +228,10 @@ impl FileSystem {
         if after == 0 {
             walk_on(core, node.inode(), body);
         }
-        load_names(core, node.inode(), body)?;
+        match core.coherence.is_some() {
+            true => names_with(core, node.inode(), body, inodes)?,
+            false => load_names(core, node.inode(), body)?,
+        }
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }

@@ -404,6 +404,10 @@ impl Shared for HostDirectory {
     ) -> Vec<Option<WholeDirectory>> {
         self.host.tidy();
         let with = (inodes, self.options.xattrs);
+        let most = match (dirs, inodes) {
+            ([_], true) => most.min(together::INODES),
+            _ => most,
+        };
         together::read((&self.host, &self.pool), dirs, most, with)
     }
 

@@ -17,6 +17,10 @@ use crate::identity::{Identity, is_settled_since, time};
 use crate::listing::{self, FIRST_COOKIE, Raw};
 use crate::pool::Pool;
 
+/// Most names of a single directory that is read with its inodes. Those of a larger one are looked
+/// up while it is listed: on a slow host the first would expire before the last is there.
+pub(crate) const INODES: usize = 1024;
+
 /// A directory that was opened and listed.
 struct Opened {
     dir: Ino,

@@ -3,19 +3,26 @@
 
 use holdfast_sync::epoch;
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::shared_store::SharedStore;
 use crate::coherence::{NamesRead, Standing};
 use crate::core::Core;
 use crate::directory::{Directory, Names, Residency};
+use crate::evictions;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::load::Asked;
+use crate::reclaim::usage::prefetch_room;
+use crate::shared::by_name::take_in_dated;
 use crate::shared::{ask_for_record, date_inode, refresh_inode};
-use crate::store::{InodeRecord, NameRun};
+use crate::store::{InodeRecord, NameRun, WholeDirectory};
 use crate::types::{Errno, Ino, NAME_MAX, Result};
 
-/// Names read in one run.
-const RUN: usize = 4096;
+/// Most names of a directory that is read in one call.
+const AT_ONCE: usize = 1 << 17;
+/// Names of a larger directory that are read in one run.
+const RUN: usize = 1 << 14;
 /// The minimum of single lookups before a directory is listed.
 const LIST_AFTER: u64 = 3;
 /// The size of a directory divided by this is the number of single lookups before it is listed:
@@ -67,6 +74,20 @@ pub(super) fn is_to_list(shared: SharedStore<'_>, dir: &Inode) -> bool {
 /// # Errors
 /// `ESTALE`: the directory does not exist any more. Errors of the store.
 pub(crate) fn names_as_they_are(core: &Core, dir: &Inode, body: &DirectoryBody) -> Result<()> {
+    names_with(core, dir, body, false)
+}
+
+/// As [`names_as_they_are`]. With `inodes`, if the names have to be read, their inodes are loaded
+/// as well, as far as that succeeds.
+///
+/// # Errors
+/// The same.
+pub(crate) fn names_with(
+    core: &Core,
+    dir: &Inode,
+    body: &DirectoryBody,
+    inodes: bool,
+) -> Result<()> {
     let Some(shared) = core.shared() else {
         return Ok(());
     };
@@ -83,10 +104,64 @@ pub(crate) fn names_as_they_are(core: &Core, dir: &Inode, body: &DirectoryBody) 
     if has_names(shared, dir, body) {
         return Ok(());
     }
+    core.alive()?;
     let asked = NamesAsked::now(shared, dir.ino());
+    if let Some((whole, evictions)) = read_at_once(core, shared, dir, body, inodes) {
+        return take_in_whole(core, shared, (dir, body), (asked, false), &evictions, whole);
+    }
     let record = ask_for_record(core, dir.ino())?;
     let listed = list_store(core, dir.ino())?;
     take_in_names(core, shared, (dir, body), (asked, false), &record, &listed)
+}
+
+/// Reads a directory in one call of the store. `None`: the store does not, or the directory is too
+/// large. Returns also the evictions before the call.
+fn read_at_once(
+    core: &Core,
+    shared: SharedStore<'_>,
+    dir: &Inode,
+    body: &DirectoryBody,
+    inodes: bool,
+) -> Option<(WholeDirectory, [u64; evictions::SHARDS])> {
+    let room = match inodes && !shared.coherence.holds_never() {
+        true => prefetch_room(core),
+        false => 0,
+    };
+    if room > 0 {
+        let parent = Ino(body.parent.load(Ordering::Relaxed));
+        shared.coherence.walks.asks_for_inodes(parent);
+    }
+    let most = if room > 0 { room.min(AT_ONCE) } else { AT_ONCE };
+    let evictions = core.evictions.snapshot();
+    let answer = shared.read_directories(&[dir.ino()], most, room > 0);
+    let whole = answer.into_iter().next().flatten()?;
+    (whole.record.ino == dir.ino()).then_some((whole, evictions))
+}
+
+/// Applies a directory's record, all its names, and the inodes that came along. `ahead`: as for
+/// [`take_in_names`].
+///
+/// # Errors
+/// Those of [`take_in_names`].
+pub(super) fn take_in_whole(
+    core: &Core,
+    shared: SharedStore<'_>,
+    dir: (&Inode, &DirectoryBody),
+    asked: (NamesAsked, bool),
+    evictions: &[u64; evictions::SHARDS],
+    whole: WholeDirectory,
+) -> Result<()> {
+    let WholeDirectory {
+        record,
+        names,
+        mut inodes,
+    } = whole;
+    let taken = take_in_names(core, shared, dir, asked, &record, &names);
+    inodes.sort_unstable_by_key(|record| record.ino);
+    inodes.dedup_by_key(|record| record.ino);
+    let at = asked.0.at;
+    take_in_dated(core, shared, &inodes, evictions, at, Asked::ForAll);
+    taken
 }
 
 /// Applies a directory's record and all its names. `ahead`: they were read ahead.

@@ -9,14 +9,12 @@ use crate::core::Core;
 use crate::directory::Entry;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::inodes::free::put_node;
-use crate::load::Asked;
 use crate::node::Node;
 use crate::readahead::{Millis, WalkAdvice, WalkOrder};
 use crate::reclaim::usage::prefetch_room;
-use crate::shared::by_name::{look_up_together, take_in_dated};
+use crate::shared::by_name::look_up_together;
 use crate::shared::is_in_memory;
-use crate::shared::names::{has_names, take_in_names};
-use crate::store::WholeDirectory;
+use crate::shared::names::{has_names, take_in_whole};
 use crate::types::{FileType, Ino};
 
 /// The most names of a directory that is read with another one: a larger one is read in windows of
@@ -180,7 +178,7 @@ fn read_together(
         .iter()
         .map(|dir| (dir.ino(), NamesAsked::now(shared, dir.ino())))
         .collect();
-    let (evictions, at) = (core.evictions.snapshot(), shared.now());
+    let evictions = core.evictions.snapshot();
     let inos: Vec<Ino> = asked.iter().map(|(ino, _)| *ino).collect();
     let answer = shared.read_directories(&inos, most, inodes);
     let mut came = Vec::with_capacity(answer.len());
@@ -189,22 +187,12 @@ fn read_together(
         let (Some(answer), Ok(body)) = (answer, dir.directory()) else {
             continue;
         };
-        let WholeDirectory {
-            record,
-            names,
-            mut inodes,
-        } = answer;
-        if record.ino != ino {
-            continue;
-        }
-        let asked = (asked, true);
-        let taken = take_in_names(core, shared, (dir, body), asked, &record, &names);
-        if taken.is_ok() {
+        let (dir, asked) = ((*dir, body), (asked, true));
+        if answer.record.ino == ino
+            && take_in_whole(core, shared, dir, asked, &evictions, answer).is_ok()
+        {
             came.push(ino);
         }
-        inodes.sort_unstable_by_key(|record| record.ino);
-        inodes.dedup_by_key(|record| record.ino);
-        take_in_dated(core, shared, &inodes, &evictions, at, Asked::ForAll);
     }
     came
 }

@@ -108,8 +108,11 @@ pub trait Shared: Send + Sync {
 
     /// Reads several directories, of at most `most` names each, in hardly more time than one. With
     /// `inodes`, also the inodes of their names. There is an answer for each directory, in this
-    /// order. `None`: the directory has more names, or could not be read; a request for it alone
-    /// returns the error. A store without an advantage in batches returns nothing.
+    /// order. `None`: the directory has more names than `most`, or than the store reads at once, or
+    /// could not be read: [`Store::read_names`](super::Store::read_names) returns the error. A
+    /// store without an advantage in batches returns nothing.
+    ///
+    /// The core reads a single directory so too, before it asks for its record and its names.
     fn read_directories(
         &self,
         dirs: &[Ino],
