@@ -245,7 +245,11 @@ fn change_xattr(
     };
     let ino = node.ino();
     let operation = match new {
-        None => Operation::RemoveXattr { ino, name },
+        None => Operation::RemoveXattr {
+            ino,
+            name,
+            perm: None,
+        },
         Some(value) => Operation::SetXattr {
             ino,
             name,
@@ -314,7 +318,11 @@ fn keep_acl(core: &Core, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl
     // An access ACL that the mode expresses is not kept.
     let kept = mode.is_none_or(|(_, equivalent)| !equivalent);
     let operation = match &value {
-        None => Operation::RemoveXattr { ino, name },
+        None => Operation::RemoveXattr {
+            ino,
+            name,
+            perm: (name == ACL_ACCESS).then(|| perm_of(&node.inode().meta())),
+        },
         Some(value) => Operation::SetXattr {
             ino,
             name,

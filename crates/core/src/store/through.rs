@@ -165,6 +165,8 @@ pub enum Operation<'a> {
         ino: Ino,
         /// Full name with its namespace.
         name: &'a [u8],
+        /// The permission bits without an access control list, by the core's rules.
+        perm: Option<u16>,
     },
 }
 

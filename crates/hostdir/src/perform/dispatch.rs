@@ -50,7 +50,7 @@ impl Performer<'_> {
                 how,
                 ..
             } => self.set_xattr(ino, name, value, how),
-            Operation::RemoveXattr { ino, name } => self.remove_xattr(ino, name),
+            Operation::RemoveXattr { ino, name, .. } => self.remove_xattr(ino, name),
         }
     }
 }

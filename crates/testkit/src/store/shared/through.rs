@@ -197,7 +197,7 @@ impl SharedState {
                 let value = kept.then_some(value);
                 self.set_xattr(ino, name, value, how, perm)
             }
-            Operation::RemoveXattr { ino, name } => {
+            Operation::RemoveXattr { ino, name, .. } => {
                 let inode = self.inode(ino)?;
                 inode.xattrs.remove(name).ok_or(Errno::ENODATA)?;
                 self.touched(ino);
