@@ -104,6 +104,14 @@ pub(crate) struct NamesRead {
     pub(crate) notified: bool,
 }
 
+/// The present, as the store's clock and its notifications have it.
+#[derive(Clone, Copy)]
+pub(crate) struct Present {
+    pub(crate) now: Instant,
+    /// See [`store::Shared::notified_until`].
+    pub(crate) notified_until: Option<Instant>,
+}
+
 /// What the store says about the validity of an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Standing {
@@ -162,7 +170,7 @@ impl Coherence {
     }
 
     /// Is the answer about an inode valid?
-    pub(crate) fn holds(&self, checked: &Checked, now: Instant) -> bool {
+    pub(crate) fn holds(&self, checked: &Checked, now: Present) -> bool {
         let Some(valid) = self.valid else { return true };
         let stands = |at| self.stands(checked, (at, checked.notified), valid, now);
         !checked.bypassed && checked.at.is_some_and(stands)
@@ -174,14 +182,14 @@ impl Coherence {
     }
 
     /// Is the answer so recent that it would be valid without notifications?
-    pub(crate) fn is_recent(&self, checked: &Checked, now: Instant) -> bool {
+    pub(crate) fn is_recent(&self, checked: &Checked, now: Present) -> bool {
         let Some(valid) = self.valid else { return true };
         let stands = |at| self.stands(checked, (at, false), valid, now);
         !checked.bypassed && checked.at.is_some_and(stands)
     }
 
     /// Are the names of a directory valid regardless of its times?
-    pub(crate) fn names_hold(&self, checked: &Checked, names: &NamesRead, now: Instant) -> bool {
+    pub(crate) fn names_hold(&self, checked: &Checked, names: &NamesRead, now: Present) -> bool {
         let Some(valid) = self.valid else { return true };
         self.stands(checked, (names.at, names.notified), valid, now)
     }
@@ -191,9 +199,13 @@ impl Coherence {
         checked: &Checked,
         (at, notified): (Instant, bool),
         valid: Duration,
-        now: Instant,
+        Present {
+            now,
+            notified_until,
+        }: Present,
     ) -> bool {
-        let valid = if notified { self.notified } else { valid };
+        let is_notified = notified && notified_until.is_none_or(|until| now < until);
+        let valid = if is_notified { self.notified } else { valid };
         checked
             .invalidated
             .is_none_or(|invalidated| invalidated < at)
@@ -201,16 +213,26 @@ impl Coherence {
     }
 
     /// Will a change of this inode by others be reported, so that what was read since `since` stays
-    /// valid longer?
+    /// valid longer? Returns for how long that is certain.
     ///
     /// Not if a notification came since then: what was read may be from before that change,
     /// although the store was asked again meanwhile.
-    pub(crate) fn is_notified(&self, ino: Ino, since: Instant, now: Instant) -> bool {
+    pub(crate) fn notified_for(
+        &self,
+        ino: Ino,
+        since: Instant,
+        present: Present,
+    ) -> Option<Duration> {
         let checked = self.checked(ino);
         let is_later = checked
             .invalidated
             .is_none_or(|invalidated| invalidated < since);
-        checked.notified && is_later && self.holds(&checked, now)
+        let left = match present.notified_until {
+            None => Duration::MAX,
+            Some(until) => until.saturating_duration_since(present.now),
+        };
+        let is_notified = checked.notified && is_later && self.holds(&checked, present);
+        (is_notified && !left.is_zero()).then_some(left)
     }
 
     pub(crate) fn note(&self, ino: Ino, at: Instant, standing: Standing) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdfast_cache::memory::Memory;
 use holdfast_sync::ShardedCounter;
@@ -93,11 +93,12 @@ impl FileSystem {
 
     /// Is a front end that read this inode, or a name of this directory, notified of changes by
     /// others since then ([`Coherence::Notified`](crate::store::Coherence::Notified))? Then it may
-    /// cache what it read for as long as such answers are valid. `since` is from before the read.
+    /// cache what it read for as long as such answers are valid, but not longer than this
+    /// ([`Duration::MAX`]: no other limit). `since` is from before the read.
     #[must_use]
-    pub fn is_notified(&self, ino: Ino, since: Instant) -> bool {
-        let shared = self.core.shared();
-        shared.is_some_and(|shared| shared.coherence.is_notified(ino, since, shared.now()))
+    pub fn notified_for(&self, ino: Ino, since: Instant) -> Option<Duration> {
+        let shared = self.core.shared()?;
+        (shared.coherence).notified_for(ino, since, shared.present())
     }
 }
 

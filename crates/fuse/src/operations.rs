@@ -6,7 +6,7 @@ use crate::{
 };
 use holdfast_core::Cancel;
 use holdfast_types::{Attr, Errno, Ino, Result, StatFs};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The caller of a request.
 #[derive(Clone, Copy, Debug)]
@@ -171,9 +171,10 @@ pub trait Operations: Send + Sync + 'static {
 
     /// Is the kernel notified of all changes of this inode, and of names in this directory, since
     /// then? If so, the reply is valid for longer
-    /// ([`Config::notified_timeout`](crate::Config::notified_timeout)).
-    fn is_notified(&self, ino: Ino, since: Instant) -> bool {
-        false
+    /// ([`Config::notified_timeout`](crate::Config::notified_timeout)), but not longer than this.
+    /// Unless it is [`Duration::MAX`], the absence of a name is not cached.
+    fn notified_for(&self, ino: Ino, since: Instant) -> Option<Duration> {
+        None
     }
 
     /// Serves every request that no other method is for. `ENOSYS` tells the kernel to stop sending

@@ -73,7 +73,7 @@ fn refresh_now(core: &Core, inode: &Inode) -> Result<()> {
     core.alive()?;
     if shared
         .coherence
-        .holds(&shared.coherence.checked(ino), shared.now())
+        .holds(&shared.coherence.checked(ino), shared.present())
     {
         return Ok(());
     }
@@ -143,7 +143,7 @@ pub(crate) fn is_in_memory(core: &Core, ino: Ino) -> bool {
     has_inode(core, ino)
         && core.shared().is_none_or(|shared| {
             let coherence = shared.coherence;
-            !coherence.is_dated() || coherence.holds(&coherence.checked(ino), shared.now())
+            !coherence.is_dated() || coherence.holds(&coherence.checked(ino), shared.present())
         })
 }
 

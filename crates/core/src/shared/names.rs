@@ -55,7 +55,11 @@ pub(super) fn has_names(shared: SharedStore<'_>, dir: &Inode, body: &DirectoryBo
             let meta = dir.meta();
             let checked = shared.coherence.checked(dir.ino());
             checked.names.is_some_and(|names| {
-                let holds = || shared.coherence.names_hold(&checked, &names, shared.now());
+                let holds = || {
+                    shared
+                        .coherence
+                        .names_hold(&checked, &names, shared.present())
+                };
                 names.times == (meta.mtime, meta.ctime) && (names.settled || holds())
             })
         }

@@ -25,10 +25,10 @@ impl FileSystem {
             return Ok(false);
         };
         let checked = shared.coherence.checked(node.ino());
-        if shared.coherence.is_recent(&checked, shared.now()) {
+        if shared.coherence.is_recent(&checked, shared.present()) {
             return Ok(false);
         }
-        let believed = shared.coherence.holds(&checked, shared.now());
+        let believed = shared.coherence.holds(&checked, shared.present());
         let changed = ask_for_attributes(core, shared, node.inode(), Asks::Core)?;
         Ok(changed && believed)
     }

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::time::Instant;
 
-use crate::coherence::{Coherence, Standing};
+use crate::coherence::{Coherence, Present, Standing};
 use crate::store::{self, InodeRecord};
 use crate::types::Ino;
 
@@ -28,6 +28,14 @@ impl SharedStore<'_> {
     pub(crate) fn ask(&self, ino: Ino) -> Instant {
         self.store.listen(ino);
         self.store.now()
+    }
+
+    /// The present, to judge the validity of an answer.
+    pub(crate) fn present(&self) -> Present {
+        Present {
+            now: self.store.now(),
+            notified_until: self.store.notified_until(),
+        }
     }
 
     /// How long an answer to a request made at `at` stays valid.

@@ -20,7 +20,8 @@ pub enum Coherence {
         /// Validity of what it does not watch.
         valid: Duration,
         /// Validity of what it watches, if it reports no change: some changes cause no
-        /// notification.
+        /// notification. Over a store that [proves](Shared::notified_until) its notifications,
+        /// answers that are older than `valid` are valid only while the proof is.
         notified: Duration,
     },
 }
@@ -98,6 +99,17 @@ pub trait Shared: Send + Sync {
     fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
         let _ = (record, since);
         false
+    }
+
+    /// Until when the core is certainly notified, by the last proof that notifications arrive: no
+    /// change of what the store [watches](Self::hears_of) takes effect elsewhere before then
+    /// without a notification here. Read at each use of an answer, so it must cost next to nothing.
+    ///
+    /// The store moves the time on after it has passed on all notifications that came before the
+    /// proof. If some may be lost, it reports [that](Changes::all) first. `None`: notifications
+    /// need no proof.
+    fn notified_until(&self) -> Option<Instant> {
+        None
     }
 
     /// The inode under this number is not the one that the core knows by it, though its record does

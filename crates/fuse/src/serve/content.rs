@@ -141,9 +141,9 @@ impl CoreOperations {
                     }
                     // Read again, together with the reference that the kernel is given.
                     let attr = self.give(&node);
-                    let is_notified =
-                        since.is_some_and(|since| self.fs.is_notified(entry.ino, since));
-                    let taken = sink.push_plus(entry.name, &attr, entry.cookie, is_notified);
+                    let notified_for =
+                        since.and_then(|since| self.fs.notified_for(entry.ino, since));
+                    let taken = sink.push_plus(entry.name, &attr, entry.cookie, notified_for);
                     if taken {
                         given += usize::from(!entry.kind.is_dir());
                     } else {

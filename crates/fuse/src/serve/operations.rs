@@ -6,7 +6,7 @@ use crate::{
     wire::{DirSink, LockRequest, ReadRequest, Request},
 };
 use holdfast_core::types::{Access, Attr, Errno, Ino, Result};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A request that copies or allocates more leaves its caller's processor.
 const LONG_BYTES: u64 = 4 << 20;
@@ -38,8 +38,8 @@ impl Operations for CoreOperations {
         self.fs.set_observer(None);
     }
 
-    fn is_notified(&self, ino: Ino, since: Instant) -> bool {
-        self.fs.is_notified(ino, since)
+    fn notified_for(&self, ino: Ino, since: Instant) -> Option<Duration> {
+        self.fs.notified_for(ino, since)
     }
 
     fn unmounting(&self) {

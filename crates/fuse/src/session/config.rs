@@ -80,8 +80,8 @@ pub struct Config {
     /// How long the kernel may cache that a name does not exist; zero: not at all.
     pub negative_timeout: Duration,
     /// The same for names, absence and attributes that the kernel is notified of
-    /// ([`Operations::is_notified`](crate::Operations::is_notified)), if all can be invalidated at
-    /// once (Linux 6.16). `None`: as others.
+    /// ([`Operations::notified_for`](crate::Operations::notified_for)), if all can be invalidated
+    /// at once (Linux 6.16). `None`: as others.
     pub notified_timeout: Option<Duration>,
     /// `st_blksize` of all files, in bytes.
     pub block_size: u32,

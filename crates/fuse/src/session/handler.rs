@@ -213,8 +213,8 @@ impl Handler {
         if let Answer::Written(bytes) = answer {
             counters.written(bytes);
         }
-        let is_notified = |ino| since.is_some_and(|since| self.operations.is_notified(ino, since));
-        let mut validities = self.validities.of(|| about.is_some_and(is_notified));
+        let notified_for = || self.operations.notified_for(about?, since?);
+        let mut validities = self.validities.of(notified_for);
         if about.is_some_and(|ino| self.operations.is_passed_through(ino)) {
             // Attributes must not be cached.
             validities.attr = Duration::ZERO;

@@ -5,6 +5,7 @@ use super::{
     reply::{Validities, put},
 };
 use holdfast_types::{Attr, FileType, Ino, is_special};
+use std::time::Duration;
 use zerocopy::IntoBytes;
 
 /// Takes the entries of a READDIR or READDIRPLUS reply until it is full.
@@ -41,15 +42,21 @@ impl<'a> DirSink<'a> {
         self.put(name, (ino, kind), cookie, &layout::EntryOut::default())
     }
 
-    /// The same with attributes. `is_notified` as
-    /// [`Operations::is_notified`](crate::Operations::is_notified).
+    /// The same with attributes. `notified_for` as
+    /// [`Operations::notified_for`](crate::Operations::notified_for).
     ///
     /// In a reply that [takes attributes](Self::takes_attributes) an added entry gives the kernel
     /// one reference to the inode, as LOOKUP does, unless it is `.` or `..`.
     #[must_use]
-    pub fn push_plus(&mut self, name: &[u8], attr: &Attr, cookie: u64, is_notified: bool) -> bool {
+    pub fn push_plus(
+        &mut self,
+        name: &[u8],
+        attr: &Attr,
+        cookie: u64,
+        notified_for: Option<Duration>,
+    ) -> bool {
         let validities = self.validities.filter(|_| !is_special(name));
-        let entry = validities.map(|it| it.of(|| is_notified).entry(attr));
+        let entry = validities.map(|it| it.of(|| notified_for).entry(attr));
         let entry = entry.unwrap_or_default();
         self.put(name, (attr.ino, attr.kind), cookie, &entry)
     }

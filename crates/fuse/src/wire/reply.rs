@@ -41,17 +41,23 @@ impl Validities {
         }
     }
 
-    /// Those of an answer; `is_notified`: is the kernel notified of its changes? It is not called
-    /// where that makes no difference.
-    pub(crate) fn of(&self, is_notified: impl FnOnce() -> bool) -> Self {
-        match self.notified {
-            Some(notified) if is_notified() => Self {
-                entry: notified,
-                attr: notified,
-                negative: notified,
+    /// Those of an answer; `notified_for`: for how long is the kernel certainly notified of its
+    /// changes? It is not called where that makes no difference.
+    pub(crate) fn of(&self, notified_for: impl FnOnce() -> Option<Duration>) -> Self {
+        let Some(notified) = self.notified else {
+            return *self;
+        };
+        match notified_for() {
+            None => *self,
+            Some(left) => Self {
+                entry: notified.min(left),
+                attr: notified.min(left),
+                negative: match left == Duration::MAX {
+                    true => notified,
+                    false => Duration::ZERO,
+                },
                 ..*self
             },
-            _ => *self,
         }
     }
 
@@ -189,5 +195,25 @@ mod tests {
         assert_eq!(limited.entry.as_secs(), i32::MAX as u64);
         assert_eq!(limited.attr, Duration::new(3, 5));
         assert_eq!(limited.notified, Some(limited.entry));
+    }
+
+    #[test]
+    fn a_notified_validity_ends_when_notifications_are_not_certain_any_more() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let validities = Validities {
+            entry: SECOND,
+            attr: SECOND,
+            negative: SECOND,
+            notified: Some(60 * SECOND),
+            block_size: 4096,
+        };
+        let of = |left| {
+            let of = validities.of(|| left);
+            [of.entry, of.attr, of.negative].map(|it| it.as_secs())
+        };
+        assert_eq!(of(None), [1, 1, 1]);
+        assert_eq!(of(Some(Duration::MAX)), [60, 60, 60]);
+        assert_eq!(of(Some(5 * SECOND)), [5, 5, 0]);
+        assert_eq!(of(Some(90 * SECOND)), [60, 60, 0]);
     }
 }

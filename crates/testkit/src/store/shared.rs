@@ -39,6 +39,10 @@ pub struct SharedStore {
     unsettled: AtomicBool,
     /// Does it hear of changes of every second inode only?
     half_deaf: AtomicBool,
+    /// Until when it has proved that it hears of changes, in milliseconds. 0: it needs no proof.
+    proved: AtomicU64,
+    /// Does no notification arrive?
+    is_cut_off: AtomicBool,
     above: Above,
     /// What another does after the next answer is made, and before it is told.
     meanwhile: Meanwhile,
@@ -76,6 +80,8 @@ impl SharedStore {
             silent: AtomicBool::new(false),
             unsettled: AtomicBool::new(false),
             half_deaf: AtomicBool::new(false),
+            proved: AtomicU64::new(0),
+            is_cut_off: AtomicBool::new(false),
             above: Above::default(),
             meanwhile: Meanwhile::default(),
         }
@@ -95,6 +101,9 @@ impl SharedStore {
         let Coherence::Notified { .. } = self.coherence else {
             return;
         };
+        if self.is_cut_off.load(Ordering::SeqCst) {
+            return;
+        }
         if let Some(above) = self.above.0.get().and_then(Weak::upgrade) {
             what(&*above);
         }
@@ -422,6 +431,11 @@ impl Shared for SharedStore {
         drop(held);
         self.answered();
         told
+    }
+
+    fn notified_until(&self) -> Option<Instant> {
+        let millis = self.proved.load(Ordering::SeqCst);
+        (millis > 0).then(|| self.begun + Duration::from_millis(millis))
     }
 
     fn is_another(&self, ino: Ino) {

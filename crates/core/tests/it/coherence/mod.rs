@@ -4,7 +4,7 @@
 mod trips;
 mod under_way;
 
-use holdfast_core::store::Coherence;
+use holdfast_core::store::{Coherence, Shared as _};
 use holdfast_core::types::{Attr, Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, Result};
 use holdfast_core::{DirEntry, FileSystem, Node, Observer, Options};
 use holdfast_testkit::rng::Rng;
@@ -20,6 +20,11 @@ const FOR_A_SECOND: Coherence = Coherence::For(Duration::from_millis(VALID));
 const NOTIFIED: Coherence = Coherence::Notified {
     valid: Duration::from_millis(VALID),
     notified: Duration::from_secs(3600),
+};
+/// Nothing holds but what the store proves to hear of.
+const LEASED: Coherence = Coherence::Notified {
+    valid: Duration::ZERO,
+    notified: Duration::MAX,
 };
 const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
 /// Sibling directories.
@@ -344,6 +349,61 @@ fn what_a_store_does_not_hear_of_holds_for_the_shorter_time() {
         pair.store.deafen();
         change_and_look(&mut pair, &mut Rng::new(seed));
     }
+}
+
+#[test]
+fn what_a_store_hears_of_holds_no_longer_than_it_proves_that_it_hears() {
+    const LEASE: u64 = VALID - 100;
+    for seed in 0..60 {
+        println!("seed {seed}");
+        let mut pair = Pair::new(LEASED);
+        let (mut rng, mut is_connected) = (Rng::new(seed), true);
+        for _ in 0..300 {
+            match rng.below(12) {
+                0 => {
+                    pair.store.cut_off();
+                    is_connected = false;
+                }
+                1 => {
+                    pair.store.connect();
+                    is_connected = true;
+                }
+                2 | 3 => pair.change(&mut rng),
+                4 => pair.pass(rng.below(VALID)),
+                _ => pair.look(&mut rng),
+            }
+            if is_connected {
+                pair.store.prove(LEASE);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_store_proves_to_hear_of_is_not_asked_for() {
+    let mut pair = Pair::new(LEASED);
+    let file = pair.store.write(Ino::ROOT, b"a", b"one");
+    pair.pass(1);
+    pair.store.prove(VALID);
+    looked(&pair);
+    let left = |pair: &Pair| pair.fs.notified_for(file, pair.store.now());
+    for _ in 0..20 {
+        pair.pass(VALID - 1);
+        assert_eq!(left(&pair), Some(Duration::from_millis(1)));
+        pair.store.prove(VALID);
+        assert_eq!(looked(&pair), (b"one".to_vec(), 0));
+    }
+    pair.store.write(Ino::ROOT, b"a", b"two");
+    assert_eq!(left(&pair), None, "it was told of a change");
+    pair.pass(1);
+    assert_eq!(looked(&pair).0, b"two");
+    pair.store.cut_off();
+    pair.store.write(Ino::ROOT, b"a", b"three");
+    pair.pass(VALID - 2);
+    assert_eq!(looked(&pair), (b"two".to_vec(), 0), "it is told until then");
+    pair.pass(1);
+    assert_eq!(left(&pair), None);
+    assert_eq!(looked(&pair).0, b"three");
 }
 
 /// The content of a file, and how often the store was asked for it, its names and attributes.

@@ -397,7 +397,7 @@ impl Operations for Toy {
         let mut state = self.state.lock().unwrap();
         let mut taken = vec![];
         for (cookie, name, attr) in state.list(request.offset) {
-            if !sink.push_plus(name, attr, cookie, false) {
+            if !sink.push_plus(name, attr, cookie, None) {
                 break;
             }
             if sink.takes_attributes() && !name.starts_with(b".") {

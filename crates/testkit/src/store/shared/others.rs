@@ -5,6 +5,7 @@ use super::SharedStore;
 use holdfast_types::{FileType, Ino};
 use parking_lot::Mutex;
 use std::fmt;
+use std::sync::atomic::Ordering;
 
 type Act = Box<dyn FnOnce(&SharedStore) + Send>;
 
@@ -28,6 +29,24 @@ impl SharedStore {
         let act = self.meanwhile.0.lock().take();
         if let Some(act) = act {
             act(self);
+        }
+    }
+
+    /// From now on it needs a proof that notifications arrive. The first is good for this time.
+    pub fn prove(&self, millis: u64) {
+        let until = self.millis.load(Ordering::SeqCst) + millis;
+        self.proved.store(until, Ordering::SeqCst);
+    }
+
+    /// No notification arrives from now on, until it is [connected](Self::connect).
+    pub fn cut_off(&self) {
+        self.is_cut_off.store(true, Ordering::SeqCst);
+    }
+
+    /// Notifications arrive again, and those since it was cut off are lost.
+    pub fn connect(&self) {
+        if self.is_cut_off.swap(false, Ordering::SeqCst) {
+            self.miss();
         }
     }
 
