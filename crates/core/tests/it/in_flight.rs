@@ -199,6 +199,25 @@ fn an_error_goes_to_all_that_wait_and_nothing_stays_in_flight() {
 }
 
 #[test]
+fn several_threads_read_a_cold_file_at_the_same_time() {
+    for world in &World::both() {
+        let file = &world.open(b"large", OpenFlags::empty());
+        let gate = world.gate();
+        gate.set(|state| state.hold = Some(At::Begin));
+        thread::scope(|scope| {
+            let number = |reader: usize| 20 + 40 * reader;
+            let readers =
+                [0, 1, 2, 3].map(|reader| beside(scope, move || world.page(file, number(reader))));
+            assert!(gate.holds(4), "one read of the store waits for another");
+            gate.set(|state| state.hold = None);
+            for (reader, found) in readers.into_iter().enumerate() {
+                assert_eq!(found.join().unwrap(), Ok(page_of(number(reader))));
+            }
+        });
+    }
+}
+
+#[test]
 fn a_panic_leaves_nothing_in_flight() {
     for world in World::both() {
         let large = &world.open(b"large", OpenFlags::empty());
