@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::losses::Losses;
 use crate::readahead::Walks;
 use crate::store;
 use crate::types::{Ino, Time};
@@ -32,6 +33,7 @@ pub(crate) struct Coherence {
     notified: Duration,
     shards: Box<[Shard]>,
     pub(crate) walks: Walks,
+    pub(crate) losses: Losses,
     gone: Gone,
 }
 
@@ -145,6 +147,7 @@ impl Coherence {
             notified,
             shards,
             walks: Walks::new(valid),
+            losses: Losses::default(),
             gone: Gone::default(),
         }))
     }
@@ -319,6 +322,7 @@ impl Coherence {
 
     /// An inode was evicted.
     pub(crate) fn forget(&self, ino: Ino) {
+        self.losses.forget(ino);
         let mut table = self.shard(ino).table.lock();
         // A request for it may be in flight.
         let invalidated = table

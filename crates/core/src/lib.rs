@@ -44,6 +44,7 @@ mod load;
 mod lock_operations;
 mod locks;
 mod log_order;
+mod losses;
 mod namespace;
 mod node;
 mod notify;

@@ -14,6 +14,7 @@ use crate::io::resize::resize_file;
 use crate::listing::Listing;
 use crate::lock_operations::release_locks;
 use crate::locks::{LockOwner, LockSpace};
+use crate::losses::Losses;
 use crate::namespace::NewInode;
 use crate::namespace::create::create_entry;
 use crate::namespace::lookup::{find_child, search};
@@ -316,6 +317,7 @@ impl FileSystem {
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         let epochs = &self.core.reclaim.epochs;
         node.inode().touch_with_content(epochs);
+        let losses = self.core.coherence.as_ref().map(|it| &it.losses);
         OpenFile {
             listing_end: AtomicU64::new(Listing::NO_END),
             opened: Opened::at(self.core.registration.place()),
@@ -323,6 +325,7 @@ impl FileSystem {
             flags: AtomicI32::new(kept.bits()),
             seen: true,
             reported: AtomicBool::new(self.core.failure.is_latched()),
+            losses: AtomicU64::new(losses.map_or(0, Losses::count)),
             kept: false,
             owner: AtomicU64::new(0),
         }

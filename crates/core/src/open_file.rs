@@ -23,6 +23,8 @@ pub struct OpenFile {
     pub(crate) seen: bool,
     /// Was the store's failure reported to it, or did it open the file after that?
     pub(crate) reported: AtomicBool,
+    /// The losses that it reported, or that precede it ([`crate::losses`]).
+    pub(crate) losses: AtomicU64,
     /// Does the store keep the inode until this is closed?
     pub(crate) kept: bool,
     /// The lock owner's number, assigned at first use; 0 until then.

@@ -5,7 +5,7 @@ use crate::FileSystem;
 use crate::attributes::privileges::drop_privileges;
 use crate::core::Core;
 use crate::events::notify_event;
-use crate::failure::{sync_for, tell_failure};
+use crate::failure::{flush_for, sync_for, tell_failure};
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::inodes::free::write_time;
 use crate::io::checks::{SIZE_MAX, check_range, writable};
@@ -83,11 +83,12 @@ impl FileSystem {
     ///
     /// # Errors
     /// The reason of the store's failure, if written data may be lost: once to each file that was
-    /// open for writing then and still is. Those of work that the store deferred.
+    /// open for writing then and still is. The same for bytes of this file that the store lost.
+    /// Those of work that the store deferred.
     pub fn flush(&self, file: &OpenFile) -> Result<()> {
         let core = &self.core;
         if file.is_kept_for_writing() {
-            core.store.flush_inode(file.node().ino())?;
+            flush_for(core, file)?;
         }
         tell_failure(core, file)
     }

@@ -10,7 +10,8 @@ use crate::inodes::free::put_node;
 use crate::node::Node;
 use crate::notify::{notify_entry, notify_inode};
 use crate::store::Changes;
-use crate::types::{Caller, Ino};
+use crate::types::{Caller, Errno, Ino};
+use holdfast_sync::epoch;
 
 /// Subscribes to the notifications of a store that others change.
 pub(crate) fn hear_of_changes(core: &Arc<Core>) {
@@ -55,6 +56,22 @@ impl Changes for Core {
         for ino in known {
             notify_inode(self, &Caller::root(), ino, true);
         }
+    }
+
+    fn knows(&self, ino: Ino) -> bool {
+        let is_used = |inode: &Inode| inode.may_be_used();
+        let inode = self.index.peek(ino.0, &epoch::pin()).map(is_used);
+        inode == Some(true) || self.evictions.may_be_held(&self.index, ino)
+    }
+
+    fn lost(&self, ino: Ino, reason: Errno) {
+        let Some(shared) = self.shared() else { return };
+        // Referenced, so that its eviction forgets the loss.
+        if let Some(node) = self.index.get(ino.0).map(Node::new) {
+            shared.coherence.losses.note(ino, reason);
+            put_node(self, node);
+        }
+        invalidate(self, shared, ino, true);
     }
 }
 

@@ -36,6 +36,14 @@ pub trait Changes: Send + Sync {
     fn entry(&self, dir: Ino, name: &[u8]);
     /// Notifications were lost: anything may have changed.
     fn all(&self);
+    /// Is an inode open here, or referenced by a front end? Never `false` for one that is
+    /// throughout the call. Unlike the others it does not block.
+    fn knows(&self, ino: Ino) -> bool;
+    /// Bytes of a file that the store accepted are lost, for this reason, and what it holds is
+    /// what it had before them. Each file that is open reports that once, to fsync(2), or, if it is
+    /// open for writing, to close(2). After a failure of the whole store, see
+    /// [`Failure`](super::Failure).
+    fn lost(&self, ino: Ino, reason: Errno);
 }
 
 /// A directory with all its names, as a store reads it.

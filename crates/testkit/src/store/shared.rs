@@ -87,6 +87,12 @@ impl SharedStore {
         }
     }
 
+    /// The core over it, as it is told of changes.
+    #[must_use]
+    pub fn above(&self) -> Option<Arc<dyn Changes>> {
+        self.above.0.get().and_then(Weak::upgrade)
+    }
+
     /// From now on it hears of changes of every second inode only.
     pub fn deafen(&self) {
         self.half_deaf.store(true, Ordering::SeqCst);
@@ -104,7 +110,7 @@ impl SharedStore {
         if self.is_cut_off.load(Ordering::SeqCst) {
             return;
         }
-        if let Some(above) = self.above.0.get().and_then(Weak::upgrade) {
+        if let Some(above) = self.above() {
             what(&*above);
         }
     }

@@ -1,6 +1,7 @@
 //! Over a store that others change, no answer is older than the store's coherence allows (D9). The
 //! test moves the clock.
 
+mod lost;
 mod trips;
 mod under_way;
 
