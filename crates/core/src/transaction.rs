@@ -231,5 +231,5 @@ fn commit_if_sync(core: &Core, applied: Result<Lsn>, scope: Scope) -> Result<()>
             Ok(())
         }
     });
-    applied.inspect_err(|error| core.failure.latch(*error))
+    applied.inspect_err(|error| core.failure.close_with(*error))
 }

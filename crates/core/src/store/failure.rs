@@ -15,7 +15,7 @@ pub struct Failure {
 
 impl Failure {
     /// Closes the latch; the first reason is kept.
-    pub fn latch(&self, reason: Errno) {
+    pub fn close_with(&self, reason: Errno) {
         // Release: pairs with the acquire load in `reason`.
         let order = (Ordering::Release, Ordering::Relaxed);
         let _ = self
@@ -50,8 +50,8 @@ mod tests {
     fn the_first_reason_stays() {
         let failure = Failure::default();
         assert_eq!((failure.reason(), failure.is_latched()), (None, false));
-        failure.latch(Errno::ENOSPC);
-        failure.latch(Errno::EIO);
+        failure.close_with(Errno::ENOSPC);
+        failure.close_with(Errno::EIO);
         assert_eq!(failure.reason(), Some(Errno::ENOSPC));
         assert!(failure.is_latched());
     }

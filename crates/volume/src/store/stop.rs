@@ -43,7 +43,7 @@ impl Stop {
         // [`Error::Stopped`] is not a reason.
         if self.stopped.get().is_none() {
             let reason = self.stopped.get_or_init(|| error.to_string());
-            self.failure.latch(error.errno());
+            self.failure.close_with(error.errno());
             self.error_callback.report(reason);
         }
         // Wake waiters: there will be no progress.
