@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notified_validity_ends_when_notifications_are_not_certain_any_more() {
+    fn a_notified_validity_is_over_when_notifications_are_not_certain_any_more() {
         const SECOND: Duration = Duration::from_secs(1);
         let validities = Validities {
             entry: SECOND,
