@@ -35,6 +35,12 @@ pub fn skipped_by_kernel(reason: &str) {
     tell(reason);
 }
 
+/// Says that the calling test, or a part of it, does not run, since a program that it starts is not
+/// installed.
+pub fn skipped_by_package(reason: &str) {
+    tell(reason);
+}
+
 fn tell(reason: &str) {
     let thread = std::thread::current();
     let line = format!("skipped: {}: {reason}\n", thread.name().unwrap_or("?"));
