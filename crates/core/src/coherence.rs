@@ -90,6 +90,8 @@ pub(crate) struct Checked {
     pub(crate) names: Option<NamesRead>,
     /// Single lookups in a directory since its names were read.
     asked: u32,
+    /// Answers about single names of a directory.
+    pub(crate) answers: u32,
     /// Changes of a directory's names through this core.
     pub(crate) changes: u32,
 }
@@ -262,13 +264,6 @@ impl Coherence {
         (checked.bypassed, checked.expired, checked.settled) = (false, true, false);
     }
 
-    /// Like [`invalidate`](Self::invalidate), for an inode that was requested before.
-    pub(crate) fn invalidate_if_known(&self, ino: Ino, now: Instant) {
-        if let Some(checked) = self.shard(ino).table.lock().of.get_mut(&ino) {
-            checked.invalidated = Some(now);
-        }
-    }
-
     /// The store reported a known inode as gone.
     pub(crate) fn note_gone(&self, now: Instant) {
         *self.gone.at.lock() = Some(now);
@@ -290,12 +285,33 @@ impl Coherence {
         asks
     }
 
+    /// Like [`invalidate`](Self::invalidate), for an inode that was requested before.
+    pub(crate) fn invalidate_if_known(&self, ino: Ino, now: Instant) {
+        if let Some(checked) = self.shard(ino).table.lock().of.get_mut(&ino) {
+            checked.invalidated = Some(now);
+        }
+    }
+
     /// A change by others was reported: all earlier answers are invalid.
     pub(crate) fn invalidate(&self, ino: Ino, now: Instant) {
         let mut table = self.shard(ino).table.lock();
         match table.of.get_mut(&ino) {
             Some(checked) => checked.invalidated = Some(now),
             None => table.invalidated = Some(now),
+        }
+    }
+
+    /// A name came in an answer that was asked for at `at`, without the record of its inode. An
+    /// answer about the inode that may be older than the name is invalid.
+    pub(crate) fn invalidate_older(&self, ino: Ino, at: Instant, now: Instant) {
+        let before = at.checked_sub(Duration::from_nanos(1));
+        let mut table = self.shard(ino).table.lock();
+        match table.of.get_mut(&ino) {
+            // Both were asked for at once, and answered in any order.
+            Some(checked) if checked.at > Some(at) => checked.invalidated = Some(now),
+            Some(checked) => checked.invalidated = checked.invalidated.max(before),
+            // A request for it may be in flight.
+            None => table.invalidated = table.invalidated.max(before),
         }
     }
 
@@ -343,6 +359,13 @@ impl Coherence {
         let checked = table.entry(dir);
         checked.asked = checked.asked.saturating_add(1);
         checked.asked
+    }
+
+    /// The store answered a lookup of a single name of a directory.
+    pub(crate) fn note_answer(&self, dir: Ino) {
+        let mut table = self.shard(dir).table.lock();
+        let checked = table.entry(dir);
+        checked.answers = checked.answers.wrapping_add(1);
     }
 
     /// All names of a directory, which are locked, were read. `None`: it was changed through this

@@ -19,7 +19,7 @@ use crate::notify::notify_entry;
 use crate::permission::may_create;
 use crate::quota::Check;
 use crate::reclaim::metadata::{added_so_far, shrink_inodes_since};
-use crate::shared::by_name::ask_by_name;
+use crate::shared::child::ask_for_child;
 use crate::transaction::{Begun, Transaction, begin, release_kept};
 use crate::types::{
     Caller, Caps, Errno, FileType, NAME_MAX, OpenFlags, PATH_MAX, Result, S_ISVTX, check_new_name,
@@ -238,7 +238,7 @@ fn not_made(
 /// The inode of a name, which a store that others change is asked for. `None`: there is none.
 fn ask_child(core: &Core, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Node>> {
     if let Some(shared) = core.shared() {
-        return ask_by_name(core, shared, dir, name);
+        return ask_for_child(core, shared, dir, body, name);
     }
     match find_child(core, dir, body, name) {
         Err(Errno::ENOENT) => Ok(None),

@@ -25,7 +25,7 @@ pub(crate) fn child_of_shared(
 ) -> Result<Node> {
     core.alive()?;
     if shared.coherence.asks_each(shared.now()) && !body.names.is_dead() {
-        let found = ask_by_name(core, shared, dir, name)?;
+        let found = ask_for_child(core, shared, dir, body, name)?;
         return found.ok_or_else(|| no_entry(core));
     }
     if !has_names(shared, dir, body) && is_to_list(shared, dir) {
@@ -33,7 +33,7 @@ pub(crate) fn child_of_shared(
         let _ = names_as_they_are(core, dir, body);
     }
     if !has_names(shared, dir, body) {
-        let found = ask_by_name(core, shared, dir, name)?;
+        let found = ask_for_child(core, shared, dir, body, name)?;
         return found.ok_or_else(|| no_entry(core));
     }
     let entry = body.names.find_cached(name);
@@ -58,7 +58,7 @@ fn named_in_shared(
 ) -> Result<Node> {
     if !shared.is_known_by(entry.ino, dir.ino(), name) {
         // The number may have been reused: another name had it since this one was listed.
-        let found = ask_by_name(core, shared, dir, name)?;
+        let found = ask_for_child(core, shared, dir, body, name)?;
         return found.ok_or_else(|| no_entry(core));
     }
     if is_in_memory(core, entry.ino)
@@ -72,6 +72,27 @@ fn named_in_shared(
     }
     // The name may lead elsewhere by now. The directory's times show that at its next
     // revalidation.
-    let found = ask_by_name(core, shared, dir, name)?;
+    let found = ask_for_child(core, shared, dir, body, name)?;
     found.ok_or_else(|| no_entry(core))
+}
+
+/// Asks the store for a name, which will lead nobody to an earlier state of the directory.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn ask_for_child(
+    core: &Core,
+    shared: SharedStore<'_>,
+    dir: &Inode,
+    body: &DirectoryBody,
+    name: &[u8],
+) -> Result<Option<Node>> {
+    let found = ask_by_name(core, shared, dir, name)?;
+    // Names that are being read, or were just read, may be older than this answer.
+    shared.coherence.note_answer(dir.ino());
+    let known = body.names.find_cached(name).map(|entry| entry.ino);
+    if known != found.as_ref().map(Node::ino) && has_names(shared, dir, body) {
+        shared.coherence.invalidate(dir.ino(), shared.now());
+    }
+    Ok(found)
 }

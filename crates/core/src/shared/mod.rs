@@ -200,6 +200,11 @@ fn renew_inode(
         // store.
         let mut pages = inode.regular().ok().map(Pages::lock);
         let Some(_order) = shared.coherence.in_order(record.ino, at) else {
+            if was != is {
+                // The later request may have been answered from an earlier state than this one, and
+                // the caller may have a name that came with this record.
+                shared.coherence.invalidate(record.ino, shared.now());
+            }
             return Ok(false);
         };
         let checked = shared.coherence.checked(record.ino);

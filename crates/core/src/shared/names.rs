@@ -29,20 +29,24 @@ const LIST_AFTER: u64 = 3;
 /// about a sixteenth of its names.
 const BYTES_A_NAME: u64 = 32 * 16;
 
-/// The start of a reading of a directory's names, and the number of changes through this core until
-/// then.
+/// The start of a reading of a directory's names, and the numbers of changes through this core and
+/// of answers about single names until then.
 #[derive(Clone, Copy)]
 pub(super) struct NamesAsked {
     at: Instant,
     changes: u32,
+    answers: u32,
 }
 
 impl NamesAsked {
     /// Called before the names are read: a change during the reading shows later.
     pub(super) fn now(shared: SharedStore<'_>, dir: Ino) -> Self {
+        let at = shared.ask(dir);
+        let checked = shared.coherence.checked(dir);
         Self {
-            at: shared.ask(dir),
-            changes: shared.coherence.changes(dir),
+            at,
+            changes: checked.changes,
+            answers: checked.answers,
         }
     }
 }
@@ -115,7 +119,8 @@ pub(crate) fn names_with(
     }
     let record = ask_for_record(core, dir.ino())?;
     let listed = list_store(core, dir.ino())?;
-    take_in_names(core, shared, (dir, body), (asked, false), &record, &listed)
+    let names = (&record, &listed, &[][..]);
+    take_in_names(core, shared, (dir, body), (asked, false), names)
 }
 
 /// Reads a directory in one call of the store. `None`: the store does not, or the directory is too
@@ -160,15 +165,16 @@ pub(super) fn take_in_whole(
         names,
         mut inodes,
     } = whole;
-    let taken = take_in_names(core, shared, dir, asked, &record, &names);
     inodes.sort_unstable_by_key(|record| record.ino);
     inodes.dedup_by_key(|record| record.ino);
     let at = asked.0.at;
-    take_in_dated(core, shared, &inodes, evictions, at, Asked::ForAll);
-    taken
+    // First: a thread that finds one of these names gets an inode that is not older.
+    let came = take_in_dated(core, shared, &inodes, evictions, at, Asked::ForAll);
+    take_in_names(core, shared, dir, asked, (&record, &names, &came))
 }
 
-/// Applies a directory's record and all its names. `ahead`: they were read ahead.
+/// Applies a directory's record and all its names. The inodes that came along ascend, and have
+/// been applied. `ahead`: they were read ahead.
 ///
 /// # Errors
 /// `ESTALE`: the directory does not exist any more, or it was read ahead and changed through
@@ -177,21 +183,26 @@ pub(super) fn take_in_names(
     core: &Core,
     shared: SharedStore<'_>,
     (dir, body): (&Inode, &DirectoryBody),
-    (NamesAsked { at, changes }, is_prefetch): (NamesAsked, bool),
-    record: &InodeRecord,
-    listed: &NameRun,
+    (asked, is_prefetch): (NamesAsked, bool),
+    (record, listed, came): (&InodeRecord, &NameRun, &[Ino]),
 ) -> Result<()> {
-    let coherence = shared.coherence;
+    let (coherence, at) = (shared.coherence, asked.at);
     date_inode(core, shared, dir, record, at, false)?;
     let mut names = body.names.write();
     // A directory that was changed through this core during the reading is read again at its
     // next use.
-    let is_true = coherence.changes(dir.ino()) == changes;
+    let is_true = coherence.changes(dir.ino()) == asked.changes;
     if !is_true && is_prefetch {
         // The names in memory may be newer than this change.
         return Err(Errno::ESTALE);
     }
-    put_names(core, shared, (dir.ino(), &body.names), &mut names, listed)?;
+    put_names(
+        core,
+        shared,
+        (dir.ino(), &body.names),
+        &mut names,
+        (at, listed, came),
+    )?;
     names.become_whole(coherence.is_dated() || !is_true);
     let Standing { settled, notified } = shared.standing(record, at);
     let read = NamesRead {
@@ -201,6 +212,11 @@ pub(super) fn take_in_names(
         notified,
     };
     coherence.note_names(dir.ino(), is_true.then_some(read));
+    if coherence.checked(dir.ino()).answers != asked.answers {
+        // These names may be older than an answer about one of them. They stand if the directory
+        // has not changed since.
+        coherence.invalidate(dir.ino(), shared.now());
+    }
     Ok(())
 }
 
@@ -224,12 +240,16 @@ fn list_store(core: &Core, dir: Ino) -> Result<NameRun> {
 
 /// Replaces the names of a directory, which are locked, with a listing. Names that stay keep
 /// their cookies.
+///
+/// A name that is new, or leads to another inode than before, is not combined with an older
+/// record of the inode: a file may have been written before it got this name. So this record is
+/// asked for again, unless it came along.
 fn put_names(
     core: &Core,
     shared: SharedStore<'_>,
     (dir, directory): (Ino, &Directory),
     names: &mut Names<'_>,
-    listed: &NameRun,
+    (at, listed, came): (Instant, &NameRun, &[Ino]),
 ) -> Result<()> {
     // Longer names cannot be looked up.
     let listed = || listed.iter().filter(|entry| entry.name.len() <= NAME_MAX);
@@ -250,6 +270,8 @@ fn put_names(
         }
         if !shared.is_known_by(entry.ino, dir, entry.name) {
             shared.coherence.invalidate_if_known(entry.ino, now);
+        } else if came.binary_search(&entry.ino).is_err() {
+            shared.coherence.invalidate_older(entry.ino, at, now);
         }
         if let Some(old) = old {
             // The inode lost a name: it may be freed and its number reused.

@@ -54,7 +54,7 @@ pub struct WholeDirectory {
     /// The names, as [`Store::read_names`](super::Store::read_names) returns them.
     pub names: NameRun,
     /// The inodes of the names, if requested, as [`Store::look_up`](super::Store::look_up) returns
-    /// them, without those that could not be looked up.
+    /// them, without those that could not be looked up. They are not older than the names.
     pub inodes: Vec<InodeRecord>,
 }
 
