@@ -34,6 +34,7 @@ mod failure;
 mod file_system;
 mod inode;
 mod inodes;
+pub mod interrupt;
 mod io;
 #[cfg(test)]
 mod late_tests;

@@ -84,9 +84,81 @@ impl Interrupts {
     }
 }
 
+/// Does a signal wait for this thread that ends it, or that asks to end? An INTERRUPT comes for
+/// each signal, and once for a request: a timer of the program must not end its requests. `true` as
+/// well if that is not to be known.
+pub(crate) fn is_ended(pid: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/status")) {
+        Ok(status) => has_end(&status),
+        Err(_) => true,
+    }
+}
+
+/// Was this thread ended by a signal, so that it closes its files? There is no INTERRUPT then.
+pub(crate) fn was_killed(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| has_signal(&stat))
+}
+
+/// The same of the text of a stat: the exit code of a thread that exits has the signal.
+fn has_signal(stat: &str) -> bool {
+    const EXITING: u64 = 4;
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    // The first of them is the third of all.
+    let field = |number: usize| {
+        fields
+            .split_ascii_whitespace()
+            .nth(number - 3)?
+            .parse()
+            .ok()
+    };
+    let (flags, code): (u64, u64) = (field(9).unwrap_or(0), field(52).unwrap_or(0));
+    flags & EXITING != 0 && code & 0x7f != 0
+}
+
+/// The same of the text of a status.
+fn has_end(status: &str) -> bool {
+    /// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM. The kernel makes a SIGKILL of others that end.
+    const ENDING: u64 = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 8 | 1 << 14;
+    let set = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
+    };
+    let pending = set("SigPnd:")
+        .zip(set("ShdPnd:"))
+        .map(|(own, all)| own | all);
+    let blocked = set("SigBlk:").unwrap_or(0);
+    pending.is_none_or(|pending| pending & ENDING & !blocked != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_signals_that_ask_to_end_do() {
+        let ended = |own: u64, all: u64, blocked: u64| {
+            has_end(&format!(
+                "Name:\tcat\nSigPnd:\t{own:016x}\nShdPnd:\t{all:016x}\nSigBlk:\t{blocked:016x}\n"
+            ))
+        };
+        // SIGALRM, SIGCHLD, SIGURG.
+        for other in [14, 17, 23].map(|signal| 1 << (signal - 1)) {
+            assert!(!ended(other, 0, 0) && !ended(0, other, 0), "{other}");
+        }
+        for end in [1, 2, 3, 9, 15].map(|signal| 1 << (signal - 1)) {
+            assert!(ended(end, 0, 0) && ended(0, end, 0), "{end}");
+            assert!(!ended(0, end, end), "{end}");
+        }
+        assert!(!was_killed(std::process::id()));
+        let stat = |flags: u64, code: u64| {
+            let zeros = "0 ".repeat(42);
+            has_signal(&format!("7 (a) b) S 1 1 1 1 1 {flags} {zeros}{code}"))
+        };
+        assert!(stat(0x40_0004, 9) && !stat(0x40_0000, 9) && !stat(0x40_0004, 0x100));
+        assert!(has_end("State:\tX (dead)\n"));
+        assert!(!is_ended(std::process::id()));
+    }
 
     #[test]
     fn an_interrupt_that_overtakes_its_request_is_kept_for_it() {

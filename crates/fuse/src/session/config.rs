@@ -115,6 +115,8 @@ pub struct Config {
     pub xattrs: bool,
     /// Identity-mapped mounts of this mount may be made.
     pub idmap: bool,
+    /// A signal that ends a program ends its waits for the file system.
+    pub interruptible: bool,
     /// How it is mounted.
     pub mount: MountOptions,
 }
@@ -136,6 +138,7 @@ impl Default for Config {
             export: true,
             listing: ListingChoice::Plus,
             serve_locks: true,
+            interruptible: false,
             no_open: false,
             no_opendir: true,
             cache_listings: true,

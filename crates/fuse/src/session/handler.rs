@@ -9,6 +9,7 @@ use super::{
     worker::Worker,
 };
 use crate::{
+    interrupt::{is_ended, was_killed},
     operations::{Answer, Context, Operations},
     transport::frame::Frame,
     wire::{
@@ -17,6 +18,7 @@ use crate::{
         reply::{Validities, put},
     },
 };
+use holdfast_core::interrupt::{self, Interrupted};
 use holdfast_types::{Errno, Ino, NAME_MAX, Result};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -28,6 +30,7 @@ use std::{
 pub(crate) struct Handler {
     pub(super) operations: Arc<dyn Operations>,
     pub(super) validities: Validities,
+    pub(super) interruptible: bool,
     pub(super) dialect: Dialect,
     pub(crate) service: Arc<Service>,
     pub(super) revocation: Revocation,
@@ -58,13 +61,15 @@ impl Handler {
         }
         worker.count(header.opcode);
         let served = catch_unwind(AssertUnwindSafe(|| {
-            match self.run(&header, frame, worker) {
-                // Refused before anything was changed.
-                Outcome::Reply(Err(Errno::EROFS)) if self.operations.became_writable() => {
-                    self.run(&header, frame, worker)
+            self.for_caller(&header, || {
+                match self.run(&header, frame, worker) {
+                    // Refused before anything was changed.
+                    Outcome::Reply(Err(Errno::EROFS)) if self.operations.became_writable() => {
+                        self.run(&header, frame, worker)
+                    }
+                    outcome => outcome,
                 }
-                outcome => outcome,
-            }
+            })
         }));
         let served = served.unwrap_or_else(|_| {
             worker.counters.panic();
@@ -76,6 +81,22 @@ impl Handler {
             worker.counters.error(header.opcode, error);
         }
         served
+    }
+
+    /// Serves a request. Its waits end when its caller does. Waits for locks are different: each
+    /// signal ends them.
+    fn for_caller(&self, header: &Header, serve: impl FnOnce() -> Outcome) -> Outcome {
+        let waits_for_lock = header.opcode == Opcode::SetLkW as u32;
+        if !self.interruptible || waits_for_lock {
+            return serve();
+        }
+        let waiting = self.service.interrupts.enter(header.unique);
+        let (cancel, pid) = (waiting.cancel.clone(), header.pid);
+        let closes = header.opcode == Opcode::Flush as u32;
+        let caller = Interrupted::new(move || {
+            cancel.is_cancelled() && is_ended(pid) || closes && was_killed(pid)
+        });
+        interrupt::during(Some(caller), serve)
     }
 
     fn run(&self, header: &Header, frame: &mut Frame, worker: &mut Worker) -> Outcome {

@@ -224,6 +224,7 @@ impl Start<'_> {
         Handler {
             operations: operations.clone(),
             validities,
+            interruptible: config.interruptible,
             dialect: Dialect {
                 setxattr_ext: negotiated.flags.contains(InitFlags::SETXATTR_EXT),
             },
