@@ -5,5 +5,7 @@
 //! The store finds inodes by their names, is written through, and others change it
 //! ([`Shared`](holdfast_core::store::Shared)).
 
+pub mod memory;
 pub mod meta;
 pub mod objects;
+

@@ -28,7 +28,9 @@ pub use session::{Beat, BeatAnswer, ClientInfo, Epoch, Message, Settings, Staged
 
 use holdfast_core::store::{EntryRecord, Rest};
 use holdfast_types::{Ino, Result};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One session with the database of a file system.
 ///
@@ -122,6 +124,12 @@ pub trait Meta: Send + Sync + 'static {
     /// None of its own.
     fn beat(&self, beat: &Beat) -> Result<BeatAnswer>;
 
+    /// Sets what is called, on any thread, when the next beat is likely to bring messages. It must
+    /// not block. An engine need not call it: a beat brings all messages in any case. Called once.
+    fn on_message(&self, notified: Arc<dyn Fn() + Send + Sync>) {
+        drop(notified);
+    }
+
     /// Ends the session: what only it kept is free. Later calls fail with `ESTALE`.
     ///
     /// # Errors
@@ -175,4 +183,9 @@ pub trait Meta: Send + Sync + 'static {
     /// # Errors
     /// None of its own.
     fn check(&self, repair: bool) -> Result<Vec<String>>;
+
+    /// Round trips of this session so far, by the function of the database that was called.
+    fn trips(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
 }

@@ -7,7 +7,7 @@ use holdfast_core::store::{EntryRecord, InodeRecord};
 pub struct Node {
     /// The record. The size of a directory is 32 bytes for each name.
     pub record: InodeRecord,
-    /// Changes with each change of the content of a regular file.
+    /// Changes with each change of the content of a regular file. Never 0.
     pub generation: u64,
     /// The target of a symbolic link.
     pub target: Option<Box<[u8]>>,

@@ -24,7 +24,9 @@ pub enum Request {
         /// The inode.
         new: NewInode,
     },
-    /// Adds a name to an inode. `EEXIST`, `ENOENT`, `EMLINK`; `EPERM` for a directory.
+    /// Adds a name to an inode; the directory becomes its `parent`. `EEXIST`, `ENOENT`, `EMLINK`;
+    /// `EPERM` for a directory. `ENOENT` also for an inode that lost its last name, but not for one
+    /// that never had a name.
     Link {
         /// The inode.
         ino: Ino,
@@ -135,16 +137,19 @@ pub struct Change {
     pub project: Option<u32>,
     /// The access control list that belongs to the permission bits.
     pub acl: Option<Box<[u8]>>,
-    /// Are file capabilities removed, if there are any?
+    /// Are file capabilities removed, if there are any? A change of owner or group of anything but
+    /// a directory removes them as well.
     pub drops_capability: bool,
 }
 
-/// Makes the content of a file what a client wrote. `ESTALE`: the file does not exist.
+/// Makes the content of a file what a client wrote. `ESTALE`: the file does not exist. `EINVAL`:
+/// ranges that are not whole pages, overlap, or are not in their objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flush {
     /// The file.
     pub ino: Ino,
-    /// The generation of the content that `edit` was made from.
+    /// The generation of the content that `edit` was made from. 0: a [`Edit::Map`] that does not
+    /// depend on older bytes.
     pub generation: u64,
     /// The content.
     pub edit: Edit,
@@ -172,21 +177,23 @@ pub enum Size {
 pub enum Edit {
     /// The content stays. With [`Size::Exactly`], space beyond the new end is freed.
     None,
-    /// The content becomes this. [Refused](Answer::Refused) if the generation is another now.
+    /// The content becomes this. [Refused](Answer::Refused) if the generation is another now, or an
+    /// object that is neither new nor in use is to be mapped.
     Replace {
         /// The content.
         content: Content,
-        /// New objects among it, with their lengths.
+        /// New objects among it, with their lengths. Several files may name one object as new.
         objects: Vec<(u64, u64)>,
     },
-    /// Ranges of a file with extents change. [Refused](Answer::Refused) if the file has a body now.
-    /// `cut` comes first, then `clear`, then `add`.
+    /// Ranges of a file with extents change. [Refused](Answer::Refused) if the file has a body now,
+    /// if the generation is another now and [`Flush::generation`] is not 0, or if an object that is
+    /// neither new nor in use is to be mapped. `cut` comes first, then `clear`, then `add`.
     Map {
         /// Everything from this byte on becomes a hole.
         cut: Option<u64>,
-        /// Offset and length of ranges that become holes.
+        /// Offset and length of ranges that become holes; multiples of 4,096.
         clear: Vec<(u64, u64)>,
-        /// Ranges that get new bytes.
+        /// Ranges that get new bytes, and replace all pages that they touch.
         add: Vec<Extent>,
         /// New objects among them, with their lengths.
         objects: Vec<(u64, u64)>,

@@ -29,6 +29,24 @@ pub struct Settings {
     pub keep: Duration,
 }
 
+impl Default for Settings {
+    /// Those of a file system that is made without options, without a bucket.
+    fn default() -> Self {
+        Self {
+            uuid: [0; 16],
+            incarnation: 1,
+            bucket: String::new(),
+            endpoint: String::new(),
+            region: String::new(),
+            notifies: true,
+            lease: Duration::from_secs(1),
+            inline: 4096,
+            staged: 64 << 10,
+            keep: Duration::from_secs(3600),
+        }
+    }
+}
+
 /// What a session says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beat {
@@ -40,6 +58,8 @@ pub struct Beat {
     pub releases: Vec<Ino>,
     /// Everything in the last [`BeatAnswer::gone`] up to here was looked at.
     pub looked_at: u64,
+    /// Topics of which this client wants to hear no more.
+    pub unsubscribes: Vec<Ino>,
 }
 
 /// What a beat brings.

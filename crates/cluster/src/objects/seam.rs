@@ -1,4 +1,4 @@
-//! The seam to the store of immutable objects.
+//! What the store needs of a store of objects.
 
 use holdfast_types::Result;
 use std::ops::Range;
@@ -13,10 +13,11 @@ pub trait Objects: Send + Sync + 'static {
     /// `EIO` when the store refused it or did not answer in time; the object may exist then.
     fn put(&self, object: u64, content: Vec<u8>) -> Result<()>;
 
-    /// Reads ranges of an object, in this order.
+    /// Reads ranges of an object, in this order. A range that ends behind the object is cut at its
+    /// end.
     ///
     /// # Errors
-    /// `ENOENT`: there is no such object. `EIO`: it could not be read, or is shorter.
+    /// `ENOENT`: there is no such object. `EIO`: it could not be read, or a range begins behind it.
     fn get(&self, object: u64, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>>;
 
     /// Deletes objects; those that do not exist are deleted already.

@@ -1,0 +1,5 @@
+//! The store of immutable objects: the seam.
+
+mod seam;
+
+pub use seam::Objects;
