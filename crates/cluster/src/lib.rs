@@ -5,7 +5,12 @@
 //! The store finds inodes by their names, is written through, and others change it
 //! ([`Shared`](holdfast_core::store::Shared)).
 
+mod bounded;
+mod content;
 pub mod memory;
 pub mod meta;
+mod numbers;
 pub mod objects;
+mod recent;
 
+pub use content::FileOptions;
