@@ -12,5 +12,7 @@ pub mod meta;
 mod numbers;
 pub mod objects;
 mod recent;
+mod session;
+mod sweep;
 
 pub use content::FileOptions;
