@@ -5,14 +5,20 @@
 //! The store finds inodes by their names, is written through, and others change it
 //! ([`Shared`](holdfast_core::store::Shared)).
 
+mod answers;
 mod bounded;
 mod content;
+mod listings;
 pub mod memory;
 pub mod meta;
 mod numbers;
 pub mod objects;
+mod perform;
 mod recent;
 mod session;
+mod shared;
+mod store;
 mod sweep;
 
 pub use content::FileOptions;
+pub use store::ClusterStore;
