@@ -5,9 +5,11 @@
 //! The store finds inodes by their names, is written through, and others change it
 //! ([`Shared`](holdfast_core::store::Shared)).
 
+pub mod address;
 mod answers;
 mod bounded;
 mod content;
+mod ini;
 mod listings;
 pub mod memory;
 pub mod meta;
