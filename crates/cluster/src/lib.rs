@@ -8,6 +8,7 @@
 pub mod address;
 mod answers;
 mod bounded;
+mod connections;
 mod content;
 mod ini;
 mod listings;
@@ -16,6 +17,7 @@ pub mod meta;
 mod numbers;
 pub mod objects;
 mod perform;
+pub mod postgres;
 mod recent;
 mod session;
 mod shared;

@@ -9,6 +9,7 @@ mod model;
 mod mounted;
 mod notified;
 mod overtaken;
+mod postgres;
 mod receiver;
 mod requests;
 mod staleness;
