@@ -8,6 +8,7 @@
 pub mod address;
 mod answers;
 mod bounded;
+mod check;
 mod connections;
 mod content;
 mod ini;
@@ -23,6 +24,8 @@ mod session;
 mod shared;
 mod store;
 mod sweep;
+mod tree;
 
 pub use content::FileOptions;
 pub use store::ClusterStore;
+pub use tree::{Client, Collected, Tree, TreeError};
