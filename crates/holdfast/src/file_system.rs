@@ -1,6 +1,8 @@
 //! The file system as a whole.
 
 mod canonical;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod inodes;
 mod quota;
 

@@ -70,7 +70,7 @@ const TABLE: [Edges; 19] = [
     },
     Edges {
         name: "holdfast",
-        uses: &["types", "core", "volume", "device"],
+        uses: &["types", "core", "cluster", "volume", "device"],
     },
     Edges {
         name: "capi",
