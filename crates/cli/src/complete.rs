@@ -63,6 +63,9 @@ pub(crate) fn sources(current: &OsStr) -> Vec<Candidate> {
     if b"mem:".starts_with(current.as_bytes()) {
         found.push(Candidate::new("mem:"));
     }
+    if b"pg://".starts_with(current.as_bytes()) {
+        found.push(Candidate::new("pg://"));
+    }
     found
 }
 

@@ -44,8 +44,9 @@ const DONE: Style = AnsiColor::Green.on_default().bold();
 /// checked or repaired, or there is none. 16: the call was wrong.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
-    /// The image file or block device
-    #[arg(value_name = "VOLUME")]
+    /// The image file or block device; or a file system of several machines, pg://..., which may be
+    /// mounted meanwhile
+    #[arg(value_name = "VOLUME|URL")]
     volume: PathBuf,
 
     /// Repair what is wrong
@@ -72,10 +73,15 @@ pub(crate) struct Arguments {
 
     /// Most findings to print; others are counted
     #[arg(long, value_name = "NUMBER", default_value_t = FINDINGS)]
-    findings: usize,
+    pub(crate) findings: usize,
+
+    /// Of a file system of several machines: also read all objects, and compare their checksums
+    #[cfg(feature = "cluster")]
+    #[arg(long)]
+    pub(crate) content: bool,
 
     #[command(flatten)]
-    output: Output,
+    pub(crate) output: Output,
 }
 
 impl Arguments {
@@ -144,6 +150,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.automatic && !arguments.force {
         return glance(&arguments.volume, false);
     }
+    #[cfg(feature = "cluster")]
+    let checked = |arguments| match checked_by_address(arguments)? {
+        Some(code) => Ok(code),
+        None => checked(arguments),
+    };
     match checked(arguments) {
         Ok(code) => code,
         Err(failure) => {
@@ -155,6 +166,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// Looks whether there is a volume that can be mounted, as far as its superblock tells.
 pub(crate) fn glance(path: &Path, verbose: bool) -> ExitCode {
+    #[cfg(feature = "cluster")]
+    if matches!(crate::cluster::parse(path.as_os_str()), Ok(Some(_))) {
+        // Its database recovers by itself.
+        return ExitCode::SUCCESS;
+    }
     match Volume::inspect(path) {
         Ok(info) => {
             if verbose {
@@ -171,6 +187,33 @@ pub(crate) fn glance(path: &Path, verbose: bool) -> ExitCode {
             volume_failure(path, &error).print();
             ExitCode::from(NOT_DONE)
         }
+    }
+}
+
+/// Checks a file system of several machines; `None`: it is a volume.
+#[cfg(feature = "cluster")]
+fn checked_by_address(arguments: &Arguments) -> Result<Option<ExitCode>> {
+    use crate::cluster::fsck::{Check, State};
+    match crate::cluster::named(arguments.volume.as_os_str())? {
+        Some(address) => {
+            let check = Check {
+                repairs: arguments.repair || arguments.automatic,
+                content: arguments.content,
+                findings: arguments.findings,
+                output: &arguments.output,
+            };
+            let state = crate::cluster::fsck::run(&address, &check)?;
+            Ok(Some(match state {
+                State::Clean => ExitCode::SUCCESS,
+                State::Repaired => ExitCode::from(CORRECTED),
+                State::Damaged => ExitCode::from(ERRORS_LEFT),
+            }))
+        }
+        None if arguments.content => {
+            let failure = Failure::new("a volume is always checked whole");
+            Err(failure.about("option --content").hint("leave it out"))
+        }
+        None => Ok(None),
     }
 }
 

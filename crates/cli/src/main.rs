@@ -6,6 +6,8 @@
 mod bench;
 mod bulkstat;
 mod checker;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod complete;
 mod control;
 mod copy;
@@ -78,6 +80,10 @@ enum Command {
     #[command(visible_alias = "warmup")]
     Warm(warm::Arguments),
     Fsck(fsck::Arguments),
+    #[cfg(feature = "cluster")]
+    Gc(cluster::tools::CollectArguments),
+    #[cfg(feature = "cluster")]
+    Fence(cluster::tools::FenceArguments),
     Bench(bench::Arguments),
     Completions(generate::CompletionsArguments),
     Man(man::ManArguments),
@@ -152,6 +158,10 @@ fn run(command: Command) -> Result<()> {
         Command::Trace(arguments) => trace::run(&arguments),
         // Handled in `main`, since its exit codes differ.
         Command::Fsck(_) => Ok(()),
+        #[cfg(feature = "cluster")]
+        Command::Gc(arguments) => cluster::tools::collect(&arguments),
+        #[cfg(feature = "cluster")]
+        Command::Fence(arguments) => cluster::tools::fence(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => man::man(&arguments, Cli::command()),

@@ -1,5 +1,7 @@
 //! `holdfast mkfs`: makes volumes, empty or filled from a directory of the host.
 
+#[cfg(feature = "cluster")]
+use crate::cluster::{self, mkfs::ClusterOptions};
 use crate::copy::{meter::Meter, place::Place, skip};
 use crate::engine::names::parse_owner;
 use crate::info::units::{bytes, number};
@@ -19,8 +21,10 @@ use std::path::{Path, PathBuf};
 /// in use is always refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The image file, made if it is not there, or block device
-    #[arg(value_name = "VOLUME")]
+    /// The image file, made if it is not there, or block device; or a file system of several
+    /// machines: pg://USER@HOST/DATABASE?fs=NAME&bucket=s3://NAME/PREFIX, with endpoint= and
+    /// region= if its bucket is not Amazon's
+    #[arg(value_name = "VOLUME|URL")]
     pub(crate) volume: PathBuf,
 
     /// Bytes of the image file (512m, 8g, 1t), which is sparse. Without this, an existing file
@@ -57,8 +61,52 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
 
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: ClusterOptions,
+
     #[command(flatten)]
     output: Output,
+}
+
+#[cfg(feature = "cluster")]
+impl Arguments {
+    /// An option that was given, and that only volumes have.
+    fn of_volumes(&self) -> Option<&'static str> {
+        let all = [
+            (self.size.is_some(), "--size"),
+            (self.label.is_some(), "--label"),
+            (self.groups.is_some(), "--groups"),
+            (self.journal.is_some(), "--journal"),
+            (self.from.is_some(), "--from"),
+        ];
+        let mut given = all.into_iter();
+        given.find_map(|(is_given, name)| is_given.then_some(name))
+    }
+}
+
+/// Makes a file system of several machines; `None`: it is a volume.
+#[cfg(feature = "cluster")]
+fn make_by_address(arguments: &Arguments, owner: (Option<u32>, Option<u32>)) -> Option<Result<()>> {
+    let address = match cluster::named(arguments.volume.as_os_str()) {
+        Ok(Some(address)) => address,
+        Ok(None) => {
+            let option = arguments.cluster.given()?;
+            let failure = Failure::new("it is for file systems of several machines: pg://...")
+                .about(format!("option {option}"))
+                .hint("leave it out");
+            return Some(Err(failure));
+        }
+        Err(failure) => return Some(Err(failure)),
+    };
+    let make = cluster::mkfs::Make {
+        options: &arguments.cluster,
+        of_volumes: arguments.of_volumes(),
+        owner,
+        force: arguments.force,
+        output: &arguments.output,
+    };
+    Some(cluster::mkfs::run(&address, &make))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -75,6 +123,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(owner) => parse_owner(owner)?,
         None => (None, None),
     };
+    #[cfg(feature = "cluster")]
+    if let Some(made) = make_by_address(arguments, (uid, gid)) {
+        return made;
+    }
     let options = Options {
         root_uid: uid,
         root_gid: gid,

@@ -1,6 +1,8 @@
 //! The SOURCE argument of a mount.
 
 use crate::message::{Failure, Result};
+#[cfg(feature = "cluster")]
+use holdfast_cluster::address::Address;
 use std::{
     borrow::Cow,
     ffi::{OsStr, OsString},
@@ -22,6 +24,9 @@ pub(crate) enum Source {
     Volume(PathBuf),
     /// A directory of the host.
     Directory(PathBuf),
+    /// A file system of several machines.
+    #[cfg(feature = "cluster")]
+    Cluster(Box<Address>),
 }
 
 /// The type of a source, as of mount(8)'s `-t`.
@@ -33,6 +38,9 @@ pub(crate) enum Kind {
     Volume,
     /// A directory of the host
     Dir,
+    /// A file system of several machines, pg://...
+    #[cfg(feature = "cluster")]
+    Cluster,
     // In the release before, `-t` was short for `--transport`.
     #[value(hide = true)]
     Auto,
@@ -60,6 +68,11 @@ impl Source {
             Self::Memory => Self::Memory,
             Self::Volume(path) => Self::Volume(absolute(path)?),
             Self::Directory(path) => Self::Directory(absolute(path)?),
+            #[cfg(feature = "cluster")]
+            Self::Cluster(mut address) => {
+                address.begin_paths_in(&absolute(".".into())?);
+                Self::Cluster(address)
+            }
         })
     }
 }
@@ -80,6 +93,10 @@ impl Source {
     /// # Errors
     /// If it is neither a path nor the name of a source.
     pub(crate) fn of(given: &OsStr) -> Result<Self> {
+        #[cfg(feature = "cluster")]
+        if let Some(address) = crate::cluster::parse(given)? {
+            return Ok(Self::Cluster(Box::new(address)));
+        }
         let text = given.to_string_lossy();
         let bytes = given.as_bytes();
         let path = OsStr::from_bytes(bytes.strip_prefix(VOLUME.as_bytes()).unwrap_or(bytes));
@@ -114,6 +131,16 @@ impl Source {
             (Ok(Self::Volume(path)), Some(Kind::Dir)) if !path.exists() => {
                 return Ok(Self::Directory(path));
             }
+            #[cfg(feature = "cluster")]
+            (Ok(Self::Cluster(_)), Some(Kind::Mem | Kind::Volume | Kind::Dir)) => {
+                ("a file system of several machines", "cluster")
+            }
+            #[cfg(feature = "cluster")]
+            (Ok(Self::Memory), Some(Kind::Cluster)) => ("a file system in memory", "mem"),
+            #[cfg(feature = "cluster")]
+            (Ok(Self::Directory(_)), Some(Kind::Cluster)) => ("a directory", "dir"),
+            #[cfg(feature = "cluster")]
+            (Ok(Self::Volume(_)), Some(Kind::Cluster)) => ("an image or a device", "volume"),
             (Ok(Self::Memory), Some(Kind::Volume | Kind::Dir)) => {
                 ("a file system in memory", "mem")
             }
@@ -133,6 +160,8 @@ impl Source {
         match self {
             Self::Memory => Cow::Borrowed("mem:".as_ref()),
             Self::Volume(path) => Cow::Borrowed(path.as_os_str()),
+            #[cfg(feature = "cluster")]
+            Self::Cluster(address) => Cow::Owned(address.argument().into()),
             Self::Directory(path) => {
                 let mut argument = OsString::from(DIRECTORY);
                 argument.push(path);
@@ -155,6 +184,8 @@ impl fmt::Display for Source {
         match self {
             Self::Memory => f.write_str("mem:"),
             Self::Volume(path) | Self::Directory(path) => write!(f, "{}", path.display()),
+            #[cfg(feature = "cluster")]
+            Self::Cluster(address) => write!(f, "{address}"),
         }
     }
 }
@@ -187,6 +218,32 @@ mod tests {
         let bytes = OsStr::from_bytes(b"volume:/\xff:\xfe");
         let source = Source::of(bytes).unwrap();
         assert_eq!(source.argument().as_bytes(), b"/\xff:\xfe");
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn an_address_is_a_source_that_is_shown_without_its_password() {
+        let given = "pg://u:word@db/files?fs=team&sslrootcert=ca.crt&bucket=s3://b";
+        let source = Source::of(given.as_ref()).unwrap().absolute().unwrap();
+        assert_eq!(source.to_string(), "pg://u@db/files?fs=team");
+        let argument = source.argument().to_string_lossy().into_owned();
+        assert!(argument.starts_with("pg://u@db/files?fs=team&sslrootcert=/"));
+        assert!(argument.contains("/ca.crt"), "{argument}");
+        for text in [argument, format!("{source:?}")] {
+            assert!(!text.contains("word"), "{text}");
+        }
+        let given = "pg://u:word@db:port/files".as_ref();
+        let refused = Source::of(given).unwrap_err().to_string();
+        assert!(
+            refused.contains("port") && !refused.contains("word"),
+            "{refused}"
+        );
+        for kind in [Kind::Mem, Kind::Volume, Kind::Dir] {
+            let refused = Source::of_type("pg://db/x".as_ref(), Some(kind)).unwrap_err();
+            assert!(refused.to_string().contains("-t cluster"), "{refused}");
+        }
+        assert!(Source::of_type("pg://db/x".as_ref(), Some(Kind::Cluster)).is_ok());
+        assert!(Source::of_type("mem:".as_ref(), Some(Kind::Cluster)).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod activity;
 pub(crate) mod report;
-mod table;
+pub(crate) mod table;
 pub(crate) mod units;
 mod volume;
 
@@ -34,8 +34,8 @@ const VALUE_MAX: usize = 1 << 16;
 /// all mounts, as `holdfast list` prints it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The mount point, or anything below it; an image file or a block device
-    #[arg(value_name = "DIR|VOLUME", add = ArgValueCompleter::new(complete::targets))]
+    /// The mount point, or anything below it; an image file or a block device; or pg://...
+    #[arg(value_name = "DIR|VOLUME|URL", add = ArgValueCompleter::new(complete::targets))]
     dir: Option<PathBuf>,
 
     /// Also count inodes by state and by type, which visits each one: of a mount those in memory,
@@ -71,6 +71,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     } else {
         INFO_XATTR
     };
+    #[cfg(feature = "cluster")]
+    if let Some(address) = crate::cluster::named(dir.as_os_str())? {
+        crate::message::refuse([(
+            arguments.inodes,
+            "the count of all is in the report already",
+            "--inodes",
+            "leave it out",
+        )])?;
+        return crate::cluster::report::print(&address, arguments.json);
+    }
     let mut out = anstream::stdout();
     let root = match Target::of(dir)? {
         Target::Mounted(root) => root,

@@ -68,6 +68,10 @@ pub(crate) struct Report {
     /// The volume's activity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) volume: Option<VolumeUse>,
+    /// The whole file system of several machines.
+    #[cfg(feature = "cluster")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cluster: Option<ClusterUse>,
     pub(crate) inodes: u64,
     /// Inodes that the kernel holds and that are not in memory.
     pub(crate) inodes_away: u64,
@@ -209,6 +213,58 @@ pub(crate) struct VolumeUse {
     pub(crate) device_reads: Transfers,
     pub(crate) device_writes: Transfers,
     pub(crate) device_flushes: Transfers,
+}
+
+/// A file system of several machines, as its database describes it.
+#[cfg(feature = "cluster")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ClusterUse {
+    pub(crate) uuid: String,
+    pub(crate) incarnation: u64,
+    pub(crate) bucket: String,
+    pub(crate) endpoint: String,
+    pub(crate) region: String,
+    /// `told` or `timed`.
+    pub(crate) coherence: String,
+    /// How long answers are valid without a message.
+    pub(crate) lease_milliseconds: u64,
+    /// Files up to this length stay in the database.
+    pub(crate) inline_bytes: u64,
+    /// Files up to this length are written into the database.
+    pub(crate) staged_bytes_max: u64,
+    /// How long objects are kept that nothing maps.
+    pub(crate) keep_seconds: u64,
+    pub(crate) inodes: u64,
+    pub(crate) space_bytes: u64,
+    /// Bytes in the database that wait for being moved into objects.
+    pub(crate) staged_bytes: u64,
+    pub(crate) objects: u64,
+    pub(crate) object_bytes: u64,
+    /// Bytes of objects that are mapped.
+    pub(crate) live_bytes: u64,
+    /// Objects that wait for deletion.
+    pub(crate) objects_unmapped: u64,
+    pub(crate) clients: Vec<ClientUse>,
+    /// Round trips of this mount to the database so far, by the function that was called.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) trips: BTreeMap<String, u64>,
+}
+
+/// A mount of a file system of several machines.
+#[cfg(feature = "cluster")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ClientUse {
+    pub(crate) session: u64,
+    pub(crate) host: String,
+    pub(crate) version: String,
+    /// The time since it was last heard of.
+    pub(crate) silent_milliseconds: u64,
+    /// Messages that it has not taken in.
+    pub(crate) messages_waiting: u64,
+    /// Is it the one that reports?
+    pub(crate) own: bool,
 }
 
 /// A count of operations and their time.

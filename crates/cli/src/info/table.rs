@@ -1,6 +1,8 @@
 //! The report as a table of names and values.
 
 use super::activity::volume_rows;
+#[cfg(feature = "cluster")]
+use super::report::ClusterUse;
 use super::report::{InodeStates, InodeTypes, Limits, MemoryUse, Report, State};
 use super::units::{bytes, duration, number};
 use anstyle::Style;
@@ -20,7 +22,7 @@ impl Display for Table<'_> {
 }
 
 /// Writes rows; returns the width of the names.
-pub(super) fn write_rows(
+pub(crate) fn write_rows(
     f: &mut impl fmt::Write,
     rows: &[(&'static str, String)],
 ) -> Result<usize, fmt::Error> {
@@ -35,6 +37,76 @@ pub(super) fn write_rows(
         )?;
     }
     Ok(width)
+}
+
+/// The rows of a file system of several machines.
+#[cfg(feature = "cluster")]
+pub(crate) fn cluster_rows(found: &ClusterUse) -> Vec<(&'static str, String)> {
+    let at = |label: &str, text: &str| match text {
+        "" => String::new(),
+        text => format!(", {label} {text}"),
+    };
+    let bucket = [
+        found.bucket.clone(),
+        at("endpoint", &found.endpoint),
+        at("region", &found.region),
+    ];
+    let coherence = match found.coherence.as_str() {
+        "told" => format!(
+            "told: changes are shown by messages, and {} ms later at most",
+            found.lease_milliseconds
+        ),
+        other => format!(
+            "{other}: what is shown is {} ms old at most",
+            found.lease_milliseconds
+        ),
+    };
+    let small = format!(
+        "up to {} stay in the database, up to {} are staged there: {} now",
+        bytes(found.inline_bytes),
+        bytes(found.staged_bytes_max),
+        bytes(found.staged_bytes)
+    );
+    let objects = format!(
+        "{} of {}, of which {} are in use; {} wait for deletion, {} after their last use",
+        number(found.objects),
+        bytes(found.object_bytes),
+        bytes(found.live_bytes),
+        number(found.objects_unmapped),
+        duration(found.keep_seconds)
+    );
+    let mut rows = vec![
+        (
+            "identity",
+            format!("{}, incarnation {}", found.uuid, found.incarnation),
+        ),
+        ("bucket", bucket.concat()),
+        ("coherence", coherence),
+        ("locks", "of each mount by itself".into()),
+        (
+            "in all",
+            format!(
+                "{} inodes, {}",
+                number(found.inodes),
+                bytes(found.space_bytes)
+            ),
+        ),
+        ("small files", small),
+        ("objects", objects),
+    ];
+    rows.extend(found.clients.iter().map(|client| {
+        let own = if client.own { ", this mount" } else { "" };
+        let text = format!(
+            "{} on {}, holdfast {}, silent for {} ms, {} messages wait{own}",
+            client.session,
+            client.host,
+            client.version,
+            number(client.silent_milliseconds),
+            number(client.messages_waiting)
+        );
+        ("client", text)
+    }));
+    rows
 }
 
 fn rows(report: &Report) -> Vec<(&'static str, String)> {
@@ -87,6 +159,8 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             },
         ),
     ]);
+    #[cfg(feature = "cluster")]
+    rows.extend(report.cluster.iter().flat_map(cluster_rows));
     rows.extend(memory(report));
     rows.extend([
         ("open files", number(report.open_files)),

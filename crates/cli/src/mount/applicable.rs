@@ -108,14 +108,78 @@ const DIRECTORY: [Rule; 16] = [
     ),
 ];
 
+#[cfg(feature = "cluster")]
+const CLUSTER: [Rule; 20] = [
+    ("create", MADE, MAKE),
+    ("create_size=", MADE, LEAVE_OUT),
+    ("size=", GROWS, LEAVE_OUT),
+    ("nr_inodes=", GROWS, LEAVE_OUT),
+    ("commit=", "closed files are durable at once", LEAVE_OUT),
+    ("lazytime", NO_ATIME, LEAVE_OUT),
+    ("strictatime", NO_ATIME, LEAVE_OUT),
+    ("norelatime", NO_ATIME, LEAVE_OUT),
+    ("mode=", HAS_ITS_ROOT, CHANGE_ROOT),
+    ("uid=", HAS_ITS_ROOT, CHANGE_ROOT),
+    ("gid=", HAS_ITS_ROOT, CHANGE_ROOT),
+    ("fuseblk=on", NO_DEVICE, LEAVE_OUT),
+    ("norecovery", NO_JOURNAL, LEAVE_OUT),
+    ("noload", NO_JOURNAL, LEAVE_OUT),
+    ("discard", NO_DEVICE, LEAVE_OUT),
+    ("valid=", CHOSEN, LEAVE_OUT),
+    ("told", CHOSEN, LEAVE_OUT),
+    ("passthrough=", FILES, LEAVE_OUT),
+    ("exclusive", "other machines change this source", LEAVE_OUT),
+    (
+        "opens=local",
+        "the file system has to know which files are open",
+        LEAVE_OUT,
+    ),
+];
+#[cfg(feature = "cluster")]
+const MADE: &str = "a mount makes no file system of several machines";
+#[cfg(feature = "cluster")]
+const MAKE: &str = "holdfast mkfs pg://... makes it";
+#[cfg(feature = "cluster")]
+const GROWS: &str = "the database and the bucket grow by themselves";
+#[cfg(feature = "cluster")]
+const NO_ATIME: &str = "reading moves no time in a file system of several machines";
+#[cfg(feature = "cluster")]
+const CHOSEN: &str = "mkfs has chosen that, with --coherence";
+
+/// Options of a file system of several machines alone.
+#[cfg(feature = "cluster")]
+const OF_CLUSTERS: [Rule; 4] = [
+    ("retry=", OF_SEVERAL, LEAVE_OUT),
+    ("dirty=", OF_SEVERAL, LEAVE_OUT),
+    ("cache=/", OF_SEVERAL, LEAVE_OUT),
+    ("cache_size=", OF_SEVERAL, LEAVE_OUT),
+];
+#[cfg(feature = "cluster")]
+const OF_SEVERAL: &str = "it is for a file system of several machines, pg://...";
+
 /// Refuses options that have no effect on this source.
 ///
 /// # Errors
 /// Names the option, the reason and the remedy.
 pub(super) fn check(source: &Source, plan: &Plan) -> Result<()> {
+    #[cfg(feature = "cluster")]
+    if !matches!(source, Source::Cluster(_)) {
+        refuse(&OF_CLUSTERS, plan)?;
+    }
     match source {
         Source::Memory => refuse(&MEMORY, plan),
         Source::Directory(_) => refuse(&DIRECTORY, plan),
+        #[cfg(feature = "cluster")]
+        Source::Cluster(_) => {
+            let amount =
+                |item: &&String| item.starts_with("cache=") && !item.starts_with("cache=/");
+            if let Some(item) = plan.given.iter().find(amount) {
+                return Err(Failure::new("it takes the absolute path of a directory")
+                    .about(format!("option {item}"))
+                    .hint("the limit of memory is memory=AMOUNT"));
+            }
+            refuse(&CLUSTER, plan)
+        }
         Source::Volume(_) => {
             refuse(&VOLUME, plan)?;
             if !plan.create {
@@ -193,6 +257,31 @@ mod tests {
                 refused.starts_with(&format!("option {item}: {reason} (hint: ")),
                 "{refused}"
             );
+        }
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn options_of_several_machines_are_for_their_file_systems_alone() {
+        let source = Source::of("pg://db/files".as_ref()).unwrap();
+        for (name, reason, _) in &CLUSTER {
+            let item = match *name {
+                "passthrough=" => "passthrough=off".to_owned(),
+                name if name.contains('=') => format!("{name}7"),
+                name => name.to_owned(),
+            };
+            let refused = refusal(&source, &format!("ro,{item}")).unwrap();
+            assert!(refused.contains(reason), "{item}: {refused}");
+        }
+        let own = "retry=hard,dirty=64m,cache=/c,cache_size=1g,memory=1g,statahead=off,noxattr";
+        assert_eq!(refusal(&source, own), None);
+        let refused = refusal(&source, "cache=64m").unwrap();
+        assert!(refused.contains("memory=AMOUNT"), "{refused}");
+        for other in ["mem:", "/v.hf", "dir:/d"] {
+            let other = Source::of(other.as_ref()).unwrap();
+            for item in ["retry=7", "dirty=7", "cache=/c", "cache_size=7"] {
+                assert!(refusal(&other, item).is_some(), "{other}: {item}");
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::nearest::nearest;
 use crate::message::Failure;
 
 /// All options, for suggestions. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 75] = [
+pub(crate) const KNOWN: &[&str] = &[
     "create",
     "create_size=",
     "size=",
@@ -15,6 +15,12 @@ pub(crate) const KNOWN: [&str; 75] = [
     "metrics=",
     "commit=",
     "valid=",
+    #[cfg(feature = "cluster")]
+    "retry=",
+    #[cfg(feature = "cluster")]
+    "dirty=",
+    #[cfg(feature = "cluster")]
+    "cache_size=",
     "told",
     "exclusive",
     "passthrough=",

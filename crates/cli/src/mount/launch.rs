@@ -8,12 +8,13 @@
 use super::{limits::leave_limits, list::escaped, point::MountPoint, service_manager};
 use crate::{
     message::{Failure, Result},
+    source::Source,
     sys::close_all_on_exec,
 };
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     io::{self, BufRead, BufReader, Write},
     os::{fd::OwnedFd, unix::process::CommandExt},
     path::{Path, PathBuf},
@@ -41,7 +42,7 @@ pub(crate) fn program() -> PathBuf {
 /// # Errors
 /// The daemon's failure.
 pub(super) fn launch(
-    source: &OsStr,
+    source: &Source,
     point: &MountPoint,
     given: &[String],
     log: Option<&Path>,
@@ -61,9 +62,10 @@ pub(super) fn launch(
     }
     command.args([
         OsString::from("--"),
-        source.into(),
+        source.argument().into_owned(),
         point.path.clone().into(),
     ]);
+    pass_password(source, &mut command);
     if let Err(error) = close_all_on_exec() {
         tracing::info!(%error, "the daemon inherits descriptors");
     }
@@ -98,6 +100,37 @@ pub(super) fn launch(
             .hint("--foreground shows what it says"))
         }
     }
+}
+
+/// The variable with the password of an address: arguments can be read by all users.
+#[cfg(feature = "cluster")]
+const PASSWORD: &str = "HOLDFAST_DATABASE_PASSWORD";
+
+/// Gives the password of the source, which is not in its argument, to the daemon.
+#[cfg(feature = "cluster")]
+fn pass_password(source: &Source, daemon: &mut Command) {
+    if let Source::Cluster(address) = source
+        && let Some(password) = address.password()
+    {
+        daemon.env(PASSWORD, password.reveal());
+    }
+}
+
+#[cfg(not(feature = "cluster"))]
+const fn pass_password(_: &Source, _: &mut Command) {}
+
+/// The source with the password that came with the environment.
+#[cfg(feature = "cluster")]
+pub(super) fn with_password(mut source: Source) -> Source {
+    if let (Source::Cluster(address), Ok(password)) = (&mut source, std::env::var(PASSWORD)) {
+        address.set_password(password);
+    }
+    source
+}
+
+#[cfg(not(feature = "cluster"))]
+pub(super) const fn with_password(source: Source) -> Source {
+    source
 }
 
 /// The child's side.

@@ -2,6 +2,8 @@
 
 mod answers;
 mod applicable;
+#[cfg(feature = "cluster")]
+mod cluster;
 pub(crate) mod companion;
 mod directory;
 pub(crate) mod exit_report;
@@ -72,6 +74,13 @@ Options for -o:
                       and for a volume that `create` makes
   uid=USER, gid=GROUP owner of the root directory, by name or number (default: the user and the
                       group that mount)
+  retry=SECONDS       of pg://...: how long calls wait for a database that does not answer, before
+                      they fail (30s, also 2m; default: 30s), and for the bucket (default: 60s);
+                      hard: for ever
+  dirty=AMOUNT        of pg://...: bytes that may wait for being written; then writers wait (default:
+                      an eighth of memory=)
+  cache=DIR           of pg://...: keep blocks of objects in this directory, by an absolute path
+  cache_size=AMOUNT   of pg://...: most bytes in that directory (default: 1g)
   told                of a directory as SOURCE: others may change it, and the mount shows their
                       changes when inotify of this machine's kernel reports them. Not reported are
                       stores to a mapping, io_submit(2), writes of a loop device, and writes through
@@ -164,7 +173,8 @@ next signal), so that nothing is lost. SIGKILL loses a volume's changes of the l
 #[command(after_long_help = OPTIONS_HELP)]
 pub(crate) struct Arguments {
     /// The image file or block device of a volume; `mem:`, a new, empty file system in memory; or a
-    /// directory and all below it (`dir:PATH` if PATH is ambiguous)
+    /// directory and all below it (`dir:PATH` if PATH is ambiguous); or
+    /// pg://USER@HOST/DATABASE?fs=NAME
     #[arg(value_name = "SOURCE", add = ArgValueCompleter::new(complete::sources))]
     source: OsString,
 
@@ -313,6 +323,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return remount::run(&arguments.dir, &plan);
     }
     let source = Source::of_type(&arguments.source, arguments.kind)?.absolute()?;
+    warn_of_password(&source);
     let point = MountPoint::prepare(&arguments.dir)?;
     let fstab = arguments.fstab(&source, &point.path, &plan);
     let fstab = fstab.inspect_err(|_| point.remove_if_made())?;
@@ -334,16 +345,26 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
         };
     }
     let source = Source::of(&request.source)?.absolute()?;
+    warn_of_password(&source);
     match request.fake {
         true => Ok(()),
         false => background(&source, &plan, &MountPoint::prepare(&request.dir)?, None),
     }
 }
 
+/// A password in the source can be read by all users.
+fn warn_of_password(source: &Source) {
+    match source {
+        #[cfg(feature = "cluster")]
+        Source::Cluster(address) => crate::cluster::warn_of_password(address),
+        Source::Memory | Source::Volume(_) | Source::Directory(_) => {}
+    }
+}
+
 /// Starts a daemon, and waits until the mount is live.
 fn background(source: &Source, plan: &Plan, point: &MountPoint, log: Option<&Path>) -> Result<()> {
     memory::prepare(source, plan);
-    let launched = launch::launch(&source.argument(), point, &plan.given, log);
+    let launched = launch::launch(source, point, &plan.given, log);
     launched.inspect_err(|_| point.remove_if_made())
 }
 
@@ -407,7 +428,7 @@ fn serve_as_daemon(
 ) -> Result<()> {
     let daemon = Daemon::begin(log)
         .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
-    let source = Source::of(&arguments.source)?;
+    let source = launch::with_password(Source::of(&arguments.source)?);
     let subject = crate::log::Subject {
         mount_point: &arguments.dir,
         source: &source.to_string(),

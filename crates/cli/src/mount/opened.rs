@@ -1,5 +1,7 @@
 //! The file system that a daemon serves: opened at the start, closed once.
 
+#[cfg(feature = "cluster")]
+use super::cluster::Mounted;
 use super::{applicable, directory, limits, options::Plan};
 use crate::{
     message::{Failure, Result},
@@ -67,6 +69,8 @@ pub(super) enum Opened {
         /// Was it mounted read-only?
         fixed: bool,
     },
+    #[cfg(feature = "cluster")]
+    Cluster(Box<Mounted>),
 }
 
 impl Opened {
@@ -77,6 +81,8 @@ impl Opened {
                 fs: directory::open(path, plan)?,
                 fixed: plan.core.read_only,
             }),
+            #[cfg(feature = "cluster")]
+            Source::Cluster(address) => Ok(Self::Cluster(Box::new(Mounted::open(address, plan)?))),
             Source::Memory => {
                 let fs = FileSystem::builder().limits(plan.limits);
                 Ok(Self::Memory(fs.options(plan.core).build()))
@@ -112,12 +118,16 @@ impl Opened {
         match self {
             Self::Memory(fs) | Self::Directory { fs, .. } => fs,
             Self::Volume { volume, .. } => volume.file_system(),
+            #[cfg(feature = "cluster")]
+            Self::Cluster(mounted) => &mounted.fs,
         }
     }
 
     pub(super) fn volume(&self) -> Option<&Volume> {
         match self {
             Self::Memory(_) | Self::Directory { .. } => None,
+            #[cfg(feature = "cluster")]
+            Self::Cluster(_) => None,
             Self::Volume { volume, .. } => Some(volume),
         }
     }
@@ -137,6 +147,8 @@ impl Opened {
     fn close(self, source: &str) -> Result<()> {
         match self {
             Self::Memory(_) | Self::Directory { .. } => Ok(()),
+            #[cfg(feature = "cluster")]
+            Self::Cluster(mounted) => mounted.close(source),
             Self::Volume {
                 volume,
                 fixed,

@@ -75,6 +75,17 @@ pub(crate) struct Plan {
     pub(crate) discard: bool,
     /// The daemon's log file; `None`: the system's log.
     pub(crate) log: Option<PathBuf>,
+    /// How long calls wait for a database and its bucket; `None`: the defaults.
+    #[cfg(feature = "cluster")]
+    pub(crate) retry: Option<Duration>,
+    /// Bytes of a file system of several machines that may wait for being written.
+    #[cfg(feature = "cluster")]
+    pub(crate) dirty: Option<u64>,
+    /// Where blocks of objects are kept, and how many bytes.
+    #[cfg(feature = "cluster")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    #[cfg(feature = "cluster")]
+    pub(crate) cache_size: Option<u64>,
     /// Where metrics are served: `HOST:PORT`.
     pub(crate) metrics: Option<String>,
     /// The options as given, without those only for mount(8).
@@ -186,6 +197,16 @@ impl Plan {
             "nr_inodes" => self.limits.inodes = Some(amount()?).filter(|inodes| *inodes != 0),
             "memory" if value == Some("max") => self.core.memory = Some(u64::MAX),
             "memory" => self.core.memory = Some(bytes()?),
+            #[cfg(feature = "cluster")]
+            "cache" if value.is_some_and(|value| value.starts_with('/')) => {
+                self.cache_dir = value.map(PathBuf::from);
+            }
+            #[cfg(feature = "cluster")]
+            "cache_size" => self.cache_size = Some(amount()?),
+            #[cfg(feature = "cluster")]
+            "dirty" => self.dirty = Some(bytes()?),
+            #[cfg(feature = "cluster")]
+            "retry" => self.retry = Some(retry(needed()?).map_err(wrong)?),
             // `cache=` used to limit cached and dirty data separately, hence the factor of two.
             "cache" => self.core.memory = Some(bytes()?.saturating_mul(2)),
             "commit" => self.commit = Some(seconds(needed()?).map_err(wrong)?),
@@ -249,6 +270,32 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     }
 }
 
+/// `retry=hard`: longer than any mount lasts.
+#[cfg(feature = "cluster")]
+const HARD: Duration = Duration::from_secs(1 << 31);
+
+/// A time in seconds or minutes, or `hard`.
+#[cfg(feature = "cluster")]
+fn retry(text: &str) -> std::result::Result<Duration, String> {
+    if text == "hard" {
+        return Ok(HARD);
+    }
+    let (number, unit) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    let seconds = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|it| it.checked_mul(unit));
+    match seconds {
+        Some(seconds @ 1..=COMMIT_MAX) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!(
+            "{text:?} is not a time such as 30s or 2m, and not hard"
+        )),
+    }
+}
+
 /// The default coherence: inotify reports changes by others, and other cached data is valid for a
 /// second. Inotify does not report stores to a mapping, asynchronous writes, and writes through a
 /// link made elsewhere. Open files show those after a second, attributes alone after a minute.
@@ -292,6 +339,7 @@ pub(crate) fn words(option: &str) -> Vec<&'static str> {
         "locks" | "opens" => of(&SERVED),
         "statahead" => vec!["on", "off"],
         "memory" => vec!["max"],
+        "retry" => vec!["hard"],
         _ => Vec::new(),
     }
 }

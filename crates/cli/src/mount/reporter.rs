@@ -1,6 +1,8 @@
 //! The daemon's side of `holdfast info`: makes the report.
 
 use super::options::Plan;
+#[cfg(feature = "cluster")]
+use crate::info::report::ClusterUse;
 use crate::info::report::{
     Abi, InodeStates, InodeTypes, Limits, MemoryUse, Reclaimed, Report, RequestTimes, State,
     Transfers, VolumeUse, Work,
@@ -30,6 +32,9 @@ pub(super) struct Reporter {
     session: OnceLock<Weak<Session>>,
     /// The URL of the metrics.
     metrics: Option<String>,
+    /// Asks for the part of a file system of several machines.
+    #[cfg(feature = "cluster")]
+    cluster: Option<Box<dyn Fn() -> Option<ClusterUse> + Send + Sync>>,
 }
 
 impl Reporter {
@@ -46,13 +51,23 @@ impl Reporter {
             limits: match source {
                 Source::Memory => plan.limits,
                 Source::Volume(_) | Source::Directory(_) => MemoryLimits::default(),
+                #[cfg(feature = "cluster")]
+                Source::Cluster(_) => MemoryLimits::default(),
             },
             fs,
             store: volume.map(Volume::store),
             begun: Instant::now(),
             session: OnceLock::new(),
             metrics,
+            #[cfg(feature = "cluster")]
+            cluster: None,
         }
+    }
+
+    /// Adds what is to be asked for the part of a file system of several machines.
+    #[cfg(feature = "cluster")]
+    pub(super) fn add_cluster(&mut self, ask: Box<dyn Fn() -> Option<ClusterUse> + Send + Sync>) {
+        self.cluster = Some(ask);
     }
 
     /// Sets the session of the live mount.
@@ -130,6 +145,8 @@ impl Reporter {
                 ..of_memory(memory)
             }),
             volume: self.store.as_ref().map(|store| of_volume(store)),
+            #[cfg(feature = "cluster")]
+            cluster: self.cluster.as_ref().and_then(|ask| ask()),
             inodes: stats.inodes,
             inodes_away: stats.inodes_away,
             names: stats.names,

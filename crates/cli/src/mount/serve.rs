@@ -77,8 +77,9 @@ fn serve_to_the_end(
     let fs = opened.file_system().clone();
     let (core, volume) = (fs.core().clone(), opened.volume());
     let url = listening.as_ref().map(Listening::url);
-    let reporter = Arc::new(Reporter::new(&source, &plan, core.clone(), volume, url));
-    let config = config(&source, &plan);
+    let reporter = Reporter::new(&source, &plan, core.clone(), volume, url);
+    let (config, reporter) = adapted(config(&source, &plan), reporter, &opened);
+    let reporter = Arc::new(reporter);
     let read_only = ReadOnly::new(core.clone(), opened.is_fixed(), opened.shared());
     let read_only = Arc::new(read_only);
     let info = info(reporter.clone(), read_only.clone());
@@ -142,6 +143,21 @@ fn serve_to_the_end(
     reported.map_err(|error| gone(&point.path, &error))
 }
 
+/// The configuration and the report of a file system of several machines have more.
+#[cfg(feature = "cluster")]
+fn adapted(mut config: Config, mut reporter: Reporter, opened: &Opened) -> (Config, Reporter) {
+    if let Opened::Cluster(mounted) = opened {
+        mounted.configure(&mut config);
+        reporter.add_cluster(mounted.reporter());
+    }
+    (config, reporter)
+}
+
+#[cfg(not(feature = "cluster"))]
+const fn adapted(config: Config, reporter: Reporter, _: &Opened) -> (Config, Reporter) {
+    (config, reporter)
+}
+
 /// Makes reports, with the read-only state of the kernel's mount table.
 fn info(reports: Arc<Reporter>, read_only: Arc<ReadOnly>) -> InfoSource {
     Arc::new(move |detail| {
@@ -154,6 +170,11 @@ fn info(reports: Arc<Reporter>, read_only: Arc<ReadOnly>) -> InfoSource {
 fn wait(source: &Source, session: &Arc<Session>) -> bool {
     match source {
         Source::Directory(_) => directory::wait(session),
+        #[cfg(feature = "cluster")]
+        Source::Cluster(_) => {
+            session.wait();
+            true
+        }
         Source::Memory | Source::Volume(_) => {
             session.wait();
             true

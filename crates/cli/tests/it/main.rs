@@ -11,6 +11,8 @@ mod archives;
 mod bench;
 mod by_name;
 mod care;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod completions;
 mod daemon;
 mod directories;

@@ -11,7 +11,7 @@ fn refusal(list: &str) -> String {
 
 #[test]
 fn every_option_of_the_list_is_understood_and_every_value_checked() {
-    for option in KNOWN {
+    for &option in KNOWN {
         let value = match option {
             "transport=" => "dev",
             "fuseblk=" | "statahead=" | "passthrough=" => "off",
@@ -29,6 +29,27 @@ fn every_option_of_the_list_is_understood_and_every_value_checked() {
             assert!(refused.contains(option.trim_end_matches('=')), "{refused}");
         }
     }
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn a_wait_for_a_database_has_a_unit_or_no_end() {
+    let retry = |value: &str| plan(&format!("retry={value}")).retry.unwrap();
+    assert_eq!(retry("30s"), Duration::from_secs(30));
+    assert_eq!(retry("7"), Duration::from_secs(7));
+    assert_eq!(retry("2m"), Duration::from_secs(120));
+    assert!(retry("hard") > Duration::from_secs(1 << 30));
+    for value in ["0", "1h", "s", "99999999999999999999", "-1", "86401"] {
+        let refused = refusal(&format!("retry={value}"));
+        assert!(refused.contains("such as 30s"), "{value}: {refused}");
+    }
+    let plan = plan("cache=/var/cache/x,cache_size=2g,dirty=64m");
+    assert_eq!(plan.cache_dir.unwrap(), PathBuf::from("/var/cache/x"));
+    assert_eq!(
+        (plan.cache_size, plan.dirty),
+        (Some(2 << 30), Some(64 << 20))
+    );
+    assert_eq!(plan.core.memory, None);
 }
 
 #[test]
