@@ -2,8 +2,8 @@
 #
 # Source it after `set -euo pipefail`. It sets ROOT (the checkout), TOOLS (a cache that survives
 # runs), WORK (a folder of this run) and HOLDFAST (the binary), and installs a trap that unmounts
-# what `mount_holdfast` mounted, ends by their ids the processes in PIDS, and removes WORK and what
-# is in FOLDERS.
+# what `mount_holdfast` mounted, ends by their ids the processes in PIDS, and then those in SERVERS,
+# and removes WORK and what is in FOLDERS.
 #
 # Exit codes: 0 all well, 77 the machine lacks what the script needs, anything else a failure.
 # shellcheck shell=bash
@@ -19,6 +19,7 @@ HOLDFAST=${HOLDFAST:-${CARGO_TARGET_DIR:-$ROOT/target}/release/holdfast}
 MOUNTS=()
 TMPFS=()
 PIDS=()
+SERVERS=()
 FOLDERS=()
 
 say() { printf '== %s\n' "$*"; }
@@ -61,7 +62,14 @@ cleanup() {
     for dir in "${TMPFS[@]}"; do
         umount "$dir" 2>/dev/null || umount -l "$dir"
     done
-    for pid in "${PIDS[@]}"; do
+    # Behind the mounts, which use them. PostgreSQL ends all its processes, and leaves nothing.
+    for pid in "${SERVERS[@]}"; do
+        kill -INT "$pid" 2>/dev/null
+    done
+    for pid in "${SERVERS[@]}"; do
+        until_true 10 process_gone "$pid"
+    done
+    for pid in "${PIDS[@]}" "${SERVERS[@]}"; do
         kill -9 "$pid" 2>/dev/null
     done
     rm -rf --one-file-system "$WORK" "${FOLDERS[@]}"
@@ -168,11 +176,16 @@ install_cargo_tool() {
     touch "$stamp"
 }
 
-# What is mounted: `memory`, `volume`, or `host`, a directory of the host; a new one each time.
+# What is mounted: `memory`, `volume`, `host`, a directory of the host, or `cluster`, on servers of
+# this run; a new one each time.
 STORE=${HOLDFAST_STORE:-memory}
 VOLUMES=0
-# The volume mounted at a mount point.
+# The volume, or the address, mounted at a mount point.
 declare -A IMAGE_AT=()
+if [ "$STORE" = cluster ]; then
+    # shellcheck source=scripts/servers.sh
+    source "$ROOT/scripts/servers.sh"
+fi
 
 # mount_holdfast DIR [ARGUMENT…]: mounts an empty file system and checks that it is live.
 mount_holdfast() {
@@ -194,7 +207,16 @@ mount_holdfast() {
         chmod 755 "$source"
         [ -z "${HOLDFAST_COHERENCE:-}" ] || how=(-o "$HOLDFAST_COHERENCE")
         ;;
-    *) die "HOLDFAST_STORE is $STORE: memory, volume and host are the ones there are" ;;
+    cluster)
+        # What a suite reads back is in the server's memory: no power fails.
+        [ -n "${SERVER:-}" ] || start_servers fsync=off
+        VOLUMES=$((VOLUMES + 1))
+        source="$SERVER?fs=suite$VOLUMES"
+        "$HOLDFAST" mkfs "$source&$(bucket_for "suite$VOLUMES")"
+        [ -z "${HOLDFAST_MEMORY:-}" ] || how=(-o "memory=$HOLDFAST_MEMORY")
+        IMAGE_AT[$dir]=$source
+        ;;
+    *) die "HOLDFAST_STORE is $STORE: memory, volume, host and cluster are the ones there are" ;;
     esac
     say "holdfast mount $source $dir ${how[*]} $*"
     MOUNTS+=("$dir")
@@ -202,15 +224,16 @@ mount_holdfast() {
     is_mounted "$dir" || die "holdfast mount returned, but nothing is mounted at $dir"
 }
 
-# sound IMAGE: a volume that is not mounted must be without findings.
+# sound IMAGE: what is not mounted must be without findings.
 sound() {
-    local found
-    found=$("$HOLDFAST" fsck "$1") || die "holdfast fsck: exit code $?"$'\n'"$found"
+    local found how=()
+    [ "$STORE" != cluster ] || how=(--content)
+    found=$("$HOLDFAST" fsck "${how[@]}" "$1") || die "holdfast fsck: exit code $?"$'\n'"$found"
     say "$found"
 }
 
-# umount_holdfast DIR: unmounts as a user would, and fails if anything stays behind, or if the
-# volume that was mounted is unsound.
+# umount_holdfast DIR: unmounts as a user would, and fails if anything stays behind, or if what was
+# mounted is unsound.
 umount_holdfast() {
     local dir=$1 other kept=()
     "$HOLDFAST" umount "$dir"
