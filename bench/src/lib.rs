@@ -51,6 +51,7 @@ enum Workload {
     Request(workloads::request::RequestArgs),
     Listing(workloads::listing::ListingArgs),
     Reclaim(workloads::reclaim::ReclaimArgs),
+    Cluster(workloads::cluster::ClusterArgs),
     #[command(hide = true)]
     Serve(fuse::serve::ServeArgs),
     /// Do a part of a workload, as standard input says
@@ -82,6 +83,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Request(args) => workloads::request::run(args),
         Workload::Listing(args) => workloads::listing::run(args),
         Workload::Reclaim(args) => workloads::reclaim::run(args),
+        Workload::Cluster(args) => workloads::cluster::run(args),
         Workload::Serve(args) => fuse::serve::run(args),
         Workload::Work => team::worker::run(workloads::Task::staff),
     }

@@ -3,6 +3,7 @@
 use crate::about::About;
 use crate::mode::Mode;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What one phase of one round did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -59,6 +60,9 @@ pub(crate) struct Record {
     /// among them and the last one may be missing, because close(2) does not wait for RELEASE.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests: Option<u64>,
+    /// Round trips to the database by the function that was called, for a mount that counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trips: Option<BTreeMap<String, u64>>,
     /// How often a read of the device was waited for, where the device counts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waits: Option<u64>,

@@ -35,10 +35,18 @@ pub(crate) struct Holdfast {
 
 /// What a daemon tells of itself; there is more, which is of no interest here.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Info {
-    pub(super) pid: u32,
+pub(crate) struct Info {
+    pub(crate) pid: u32,
     pub(super) transport: String,
     requests: BTreeMap<String, u64>,
+    pub(crate) cluster: Option<Cluster>,
+}
+
+/// Of a mount of a file system of several machines.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Cluster {
+    /// Round trips to the database so far, by the function that was called.
+    pub(crate) trips: BTreeMap<String, u64>,
 }
 
 impl Info {
@@ -96,7 +104,7 @@ impl Holdfast {
     }
 
     /// Mounts a source; the daemon is live when this has ended.
-    pub(super) fn mount(&self, source: &Path, point: &Path) -> Command {
+    pub(crate) fn mount(&self, source: &Path, point: &Path) -> Command {
         let mut command = self.command("mount");
         if let Some(options) = &self.options {
             command.args(["-o", options]);
@@ -129,7 +137,7 @@ impl Holdfast {
 ///
 /// # Errors
 /// If it gives no answer, or one that makes no sense.
-pub(super) fn ask(point: &Path) -> Result<Info> {
+pub(crate) fn ask(point: &Path) -> Result<Info> {
     let mut value = vec![0; VALUE_MAX];
     let length = rustix::fs::getxattr(point, INFO_XATTR, &mut value[..])
         .with_context(|| format!("the daemon of {} does not answer", point.display()))?;

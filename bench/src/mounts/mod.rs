@@ -9,7 +9,7 @@ mod holdfast;
 mod kernel;
 mod place;
 
-pub(crate) use holdfast::{Holdfast, HoldfastArgs};
+pub(crate) use holdfast::{Holdfast, HoldfastArgs, ask};
 pub(crate) use kernel::Kind;
 pub(crate) use place::{Need, Place};
 

@@ -1,6 +1,7 @@
 //! Workloads: what is done to a tree, in which phases, by how many threads.
 
 pub(crate) mod cached_read;
+pub(crate) mod cluster;
 pub(crate) mod fuse;
 pub(crate) mod listing;
 pub(crate) mod reclaim;

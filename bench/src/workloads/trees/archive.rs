@@ -18,11 +18,11 @@ const COMPRESSED: [(&[u8], &str); 4] = [
 ];
 
 /// A plain archive, and what is in it.
-pub(super) struct TreeArchive {
+pub(crate) struct TreeArchive {
     path: PathBuf,
     /// What it is, for reports.
     pub(super) name: String,
-    pub(super) census: Census,
+    pub(crate) census: Census,
 }
 
 impl TreeArchive {
@@ -52,7 +52,7 @@ impl TreeArchive {
     ///
     /// # Errors
     /// If there is no space for it.
-    pub(super) fn generated(files: u64, scratch: &Path) -> Result<Self> {
+    pub(crate) fn generated(files: u64, scratch: &Path) -> Result<Self> {
         ensure!(files > 0, "a tree has one file at least");
         let path = scratch.join("tree.tar");
         let what = || format!("cannot write {}", path.display());
@@ -68,7 +68,7 @@ impl TreeArchive {
     }
 
     /// Where it is.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -76,7 +76,7 @@ impl TreeArchive {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(super) fn warm_up(&self) -> Result<()> {
+    pub(crate) fn warm_up(&self) -> Result<()> {
         let what = || self.path.display().to_string();
         let mut file = File::open(&self.path).with_context(what)?;
         let mut piece = vec![0; 1 << 20];

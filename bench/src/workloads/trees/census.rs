@@ -10,9 +10,9 @@ use tar::{Archive, EntryType};
 
 /// Counts of one tree, its root left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Census {
+pub(crate) struct Census {
     /// Regular files, each hard link counted.
-    pub(super) files: u64,
+    pub(crate) files: u64,
     pub(super) directories: u64,
     pub(super) symlinks: u64,
     /// Fifos and devices.
@@ -20,7 +20,7 @@ pub(super) struct Census {
     /// Those that no dot in their path hides from ls(1).
     pub(super) visible: u64,
     /// Content of the files; that of a hard link counts once.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// The same in whole blocks of 4 KiB.
     pub(super) block_bytes: u64,
 }
@@ -29,7 +29,7 @@ const BLOCK: u64 = 4096;
 
 impl Census {
     /// Everything that has a name.
-    pub(super) fn entries(&self) -> u64 {
+    pub(crate) fn entries(&self) -> u64 {
         self.files + self.directories + self.symlinks + self.others
     }
 

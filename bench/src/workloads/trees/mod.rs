@@ -4,7 +4,7 @@
 //! Clients are real programs, not pinned. Each round makes each target anew, in turn, and takes it
 //! away again: the run needs the space of one target, and no target lives beside another.
 
-mod archive;
+pub(crate) mod archive;
 mod census;
 mod generate;
 mod phase;
