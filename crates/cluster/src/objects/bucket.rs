@@ -22,11 +22,12 @@ use object_store::{
     BackoffConfig, ClientOptions, Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
     PutPayload, RetryConfig,
 };
+use parking_lot::Mutex;
 use std::collections::BinaryHeap;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -38,6 +39,8 @@ const FOLDER_BITS: u32 = 16;
 const PROMPT: (usize, Duration) = (2, Duration::from_secs(5));
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest time for a request after another has failed.
+const BRIEF: Duration = Duration::from_secs(1);
 /// The pause before a PUT is sent anew that `object_store` does not repeat.
 const PUT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -53,6 +56,8 @@ pub struct Bucket {
     executor: Executor,
     /// How long a request may take with all its repetitions.
     retry: Duration,
+    /// When a request failed that had this long, unless one succeeded since.
+    failed_at: Mutex<Option<Instant>>,
 }
 
 impl Bucket {
@@ -71,6 +76,7 @@ impl Bucket {
             incarnation,
             store: build(place, by, (usize::MAX, retry))?,
             retry,
+            failed_at: Mutex::new(None),
             prompt: build(place, by, PROMPT)?,
             executor: Executor::start().map_err(failed)?,
             place: place.clone(),
@@ -191,11 +197,16 @@ impl Bucket {
             tracing::warn!("{what}: {why}");
             Errno::EIO
         };
-        let retry = self.retry;
-        match self
+        let retry = self.time_limit();
+        let answer = self
             .executor
-            .run(async move { timeout(retry, question).await })
-        {
+            .run(async move { timeout(retry, question).await });
+        match &answer {
+            Some(Ok(Ok(_))) => *self.failed_at.lock() = None,
+            Some(_) if retry == self.retry => *self.failed_at.lock() = Some(Instant::now()),
+            _ => {}
+        }
+        match answer {
             Some(Ok(Ok(answer))) => Ok(answer),
             Some(Ok(Err(error))) => Err(failed(&BucketError::of(&self.place, &error))),
             Some(Err(_)) => Err(failed(&format_args!(
@@ -204,6 +215,16 @@ impl Bucket {
             ))),
             None if is_interrupted() => Err(Errno::EINTR),
             None => Err(failed(&"a request ended with a panic")),
+        }
+    }
+
+    /// How long a request may take. One system call can make many requests, one after the other:
+    /// when the bucket has failed for one, it does not fail for each of them as long.
+    fn time_limit(&self) -> Duration {
+        let failed_at = *self.failed_at.lock();
+        match failed_at.is_some_and(|at| at.elapsed() < self.retry) {
+            true => (self.retry / 10).min(BRIEF),
+            false => self.retry,
         }
     }
 
@@ -512,12 +533,27 @@ mod tests {
                 &|| bucket.put(1, vec![0; 10]) as Result<()>,
             ] as [&dyn Fn() -> Result<()>; 2]
             {
-                let begun = std::time::Instant::now();
+                *bucket.failed_at.lock() = None;
+                let begun = Instant::now();
                 assert_eq!(request(), Err(Errno::EIO));
                 let took = begun.elapsed();
                 assert!(took > RETRY / 4 && took < 4 * RETRY, "{took:?}");
             }
         }
+    }
+
+    #[test]
+    fn after_a_failure_others_fail_soon_until_the_bucket_is_tried_in_full() {
+        let (bucket, _keys) = at_server(b"");
+        let took = || {
+            let begun = Instant::now();
+            assert_eq!(bucket.list(0, 1, &mut Vec::new()), Err(Errno::EIO));
+            begun.elapsed()
+        };
+        assert!(took() >= RETRY);
+        assert!(took() < RETRY);
+        *bucket.failed_at.lock() = Instant::now().checked_sub(2 * RETRY);
+        assert!(took() >= RETRY);
     }
 
     #[test]
