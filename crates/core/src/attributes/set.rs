@@ -15,6 +15,7 @@ use crate::notify::notify_inode;
 use crate::open_file::OpenFile;
 use crate::permission::{in_group_or_capable, may_access, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
+use crate::shared::refresh_inode;
 use crate::store::{Attributes, Change, Intent, Operation};
 use crate::through::Changed;
 use crate::transaction::{Begun, begin};
@@ -53,6 +54,8 @@ impl FileSystem {
             check_resize(core, who, node, size, through)?;
         }
         core.writable()?;
+        // The owner may be another by now.
+        refresh_inode(core, node.inode())?;
         flags_allow(node.inode(), set)?;
         check_change(core, who, node, set)?;
         let mut rest = *set;

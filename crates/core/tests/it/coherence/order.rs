@@ -2,9 +2,9 @@
 //! goes back.
 
 use super::{FOR_A_SECOND, NOTIFIED, Pair, VALID};
-use holdfast_core::Node;
 use holdfast_core::store::{Coherence, Shared as _};
-use holdfast_core::types::{Caller, Ino};
+use holdfast_core::types::{Caller, Errno, Ino, SetAttr};
+use holdfast_core::{FileSystem, Node, Options};
 use holdfast_testkit::store::SharedStore;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -156,4 +156,33 @@ fn a_listing_does_not_undo_the_answer_to_a_lookup_that_arrives_after_it() {
             pair.pass(1);
         }
     }
+}
+
+#[test]
+fn the_owner_of_a_change_is_the_one_of_the_store() {
+    let mut pair = Pair::new(FOR_A_SECOND);
+    pair.store.write(Ino::ROOT, b"a", b"content");
+    pair.pass(1);
+    let owned_by = |uid| SetAttr {
+        uid: Some(uid),
+        ..SetAttr::default()
+    };
+    let root = Caller::root();
+    let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
+    pair.fs.setattr(&root, &node, &owned_by(7), None).unwrap();
+    let other = FileSystem::new(pair.store.clone(), Options::default()).unwrap();
+    let there = other.lookup(&root, &other.root(), b"a").unwrap();
+    other.setattr(&root, &there, &owned_by(8), None).unwrap();
+    pair.pass(VALID + 1);
+    let open_to_all = SetAttr {
+        perm: Some(0o777),
+        ..SetAttr::default()
+    };
+    let by = |uid| {
+        let changed = pair
+            .fs
+            .setattr(&Caller::user(uid, uid), &node, &open_to_all, None);
+        changed.map(|attr| attr.uid)
+    };
+    assert_eq!((by(7), by(8)), (Err(Errno::EPERM), Ok(8)));
 }
