@@ -1,6 +1,6 @@
 //! A tree with the attributes of its entries, as a stream into a pipe.
 //!
-//! Each record is the length of the path as `u32`, little-endian, a [row](row) of attributes, and
+//! Each record is the length of the path as `u32`, little-endian, a [row] of attributes, and
 //! the path below the top. A directory comes before what it holds. If its attributes cannot
 //! be read, an entry has only its number and its type.
 
