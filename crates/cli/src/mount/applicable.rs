@@ -6,7 +6,7 @@ use crate::{
     source::Source,
 };
 
-/// An option, ending in `=` for any value; why it has no effect; the remedy.
+/// An option, ending in `=` or `/` for any value that follows; why it has no effect; the remedy.
 type Rule = (&'static str, &'static str, &'static str);
 
 const LASTS: &str = "what `mem:` holds is in memory alone";
@@ -192,7 +192,7 @@ pub(super) fn check(source: &Source, plan: &Plan) -> Result<()> {
 
 fn refuse(rules: &[Rule], plan: &Plan) -> Result<()> {
     for (name, reason, remedy) in rules {
-        let is_it = |item: &&String| match name.ends_with('=') {
+        let is_it = |item: &&String| match name.ends_with(['=', '/']) {
             true => item.starts_with(name),
             false => *item == name,
         };
@@ -267,7 +267,7 @@ mod tests {
         for (name, reason, _) in &CLUSTER {
             let item = match *name {
                 "passthrough=" => "passthrough=off".to_owned(),
-                name if name.contains('=') => format!("{name}7"),
+                name if name.strip_suffix('=').is_some() => format!("{name}7"),
                 name => name.to_owned(),
             };
             let refused = refusal(&source, &format!("ro,{item}")).unwrap();
