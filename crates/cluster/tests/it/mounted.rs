@@ -78,7 +78,11 @@ fn a_tree_is_copied_on_one_mount_compared_and_removed_on_the_other() {
 /// of a file.
 #[test]
 fn programs_unpack_and_remove_trees_in_few_trips_a_file() {
-    let cluster = Cluster::with(Settings::default());
+    // What is known holds on a slow machine as well.
+    let cluster = Cluster::with(Settings {
+        lease: Duration::from_secs(120),
+        ..Settings::default()
+    });
     let (Some(one), Some(other)) = (Mounted::new(&cluster), Mounted::new(&cluster)) else {
         return;
     };
