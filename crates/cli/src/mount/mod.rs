@@ -172,8 +172,8 @@ next signal), so that nothing is lost. SIGKILL loses a volume's changes of the l
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = OPTIONS_HELP)]
 pub(crate) struct Arguments {
-    /// The image file or block device of a volume; `mem:`, a new, empty file system in memory; or a
-    /// directory and all below it (`dir:PATH` if PATH is ambiguous); or
+    /// The image file or block device of a volume; `mem:`, a new, empty file system in memory; a
+    /// directory and all below it (`dir:PATH` if PATH is ambiguous);
     /// pg://USER@HOST/DATABASE?fs=NAME
     #[arg(value_name = "SOURCE", add = ArgValueCompleter::new(complete::sources))]
     source: OsString,
