@@ -4,7 +4,7 @@
 //! operation is one call of one function, which is one transaction and one round trip.
 //!
 //! *Layers.* `session.rs` is the seam; below it `encode.rs`, `decode.rs` and `install.rs`; below
-//! those the connections of [`slots`](crate::connections).
+//! those the connections.
 
 mod config;
 mod decode;
