@@ -1,6 +1,7 @@
 //! Answers of the store that a change overtakes, and changes without events.
 
-use super::{FOR_A_SECOND, NOTIFIED, Pair, Told, VALID};
+use super::kernels::Told;
+use super::{FOR_A_SECOND, NOTIFIED, Pair, VALID};
 use holdfast_core::store::{Coherence, Shared as _};
 use holdfast_core::types::{Caller, Errno, Ino, OpenFlags};
 use holdfast_testkit::store::SharedStore;

@@ -128,3 +128,33 @@ fn what_is_made_in_a_directory_is_there_also_beside_a_walk_that_reads_it_ahead()
         });
     }
 }
+
+#[test]
+fn names_that_stay_keep_their_places_in_a_listing() {
+    let mut pair = Pair::new(FOR_A_SECOND);
+    for name in [b"b", b"d", b"f"] {
+        pair.store.write(Ino::ROOT, name, b"");
+    }
+    let cookies = |pair: &Pair| {
+        let root = pair.fs.root();
+        let open = pair.fs.open(&Caller::root(), &root, OpenFlags::DIRECTORY);
+        let mut cookies = Vec::new();
+        let mut note = |entry: DirEntry<'_>| {
+            cookies.push((entry.name.to_vec(), entry.cookie));
+            true
+        };
+        pair.fs.read_dir(&open.unwrap(), 0, &mut note).unwrap();
+        cookies
+    };
+    let before = cookies(&pair);
+    // A name before them in the store's order, and another file under a name that stays.
+    pair.store.write(Ino::ROOT, b"a", b"");
+    pair.store.remove(Ino::ROOT, b"d");
+    pair.store.rename((Ino::ROOT, b"f"), (Ino::ROOT, b"b"));
+    pair.pass(VALID);
+    let after = cookies(&pair);
+    let gone = |name: &[u8]| name == b"d" || name == b"f";
+    let stayed: Vec<_> = before.iter().filter(|(name, _)| !gone(name)).collect();
+    assert!(after.iter().take(stayed.len()).eq(stayed));
+    assert_eq!(after.last().map(|(name, _)| &**name), Some(&b"a"[..]));
+}
