@@ -2,7 +2,7 @@
 
 use crate::meta::{Content, Message, NewInode, Node, Settings};
 use holdfast_core::store::{EntryRecord, InodeRecord, StoredSpace, Version};
-use holdfast_types::{Errno, FileFlags, FileType, Ino, Result, Time};
+use holdfast_types::{Errno, FileType, Ino, Result, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -238,16 +238,8 @@ impl State {
     pub(super) fn new(settings: Settings) -> Self {
         let clock = Clock::default();
         let root = NewInode {
-            ino: Ino::ROOT,
-            kind: FileType::Directory,
             perm: 0o755,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            flags: FileFlags::empty(),
-            project: 0,
-            target: None,
-            xattrs: Vec::new(),
+            ..NewInode::new(Ino::ROOT, FileType::Directory)
         };
         let mut root = Inode::new(&root, Ino::ROOT, clock.now());
         root.stored.nlink = 2;

@@ -118,6 +118,25 @@ pub struct NewInode {
     pub xattrs: XattrList,
 }
 
+impl NewInode {
+    /// An inode of user 0 without permission bits and attributes.
+    #[must_use]
+    pub fn new(ino: Ino, kind: FileType) -> Self {
+        Self {
+            ino,
+            kind,
+            perm: 0,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            flags: FileFlags::empty(),
+            project: 0,
+            target: None,
+            xattrs: Vec::new(),
+        }
+    }
+}
+
 /// Changes of attributes; with none, only `ctime` changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {

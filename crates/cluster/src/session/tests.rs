@@ -4,7 +4,7 @@ use crate::memory::{Database, MemoryObjects};
 use crate::meta::{Beat, Meta, NewInode, Request, Settings};
 use crate::numbers::Numbers;
 use holdfast_core::store::{Changes, Failure};
-use holdfast_types::{Errno, FileFlags, FileType, Ino};
+use holdfast_types::{Errno, FileType, Ino};
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -81,18 +81,7 @@ impl Client {
     /// The other session makes a file.
     fn make(&self, name: &str) -> Ino {
         let ino = Ino(self.other.deal(1).unwrap().start);
-        let new = NewInode {
-            ino,
-            kind: FileType::Regular,
-            perm: 0,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            flags: FileFlags::empty(),
-            project: 0,
-            target: None,
-            xattrs: Vec::new(),
-        };
+        let new = NewInode::new(ino, FileType::Regular);
         let (dir, name) = (Ino::ROOT, name.as_bytes().into());
         self.other
             .perform(Request::Make { dir, name, new })

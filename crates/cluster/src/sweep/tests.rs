@@ -5,7 +5,7 @@ use crate::meta::{
 };
 use crate::numbers::Numbers;
 use crate::objects::Objects as _;
-use holdfast_types::{Errno, FileFlags, FileType, Ino, Time};
+use holdfast_types::{Errno, FileType, Ino, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,18 +37,7 @@ impl Swept {
     /// A file with a body, in which every second page is a hole.
     fn file(&self, name: &str, byte: u8) -> Ino {
         let ino = Ino(self.meta.deal(1).unwrap().start);
-        let new = NewInode {
-            ino,
-            kind: FileType::Regular,
-            perm: 0,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            flags: FileFlags::empty(),
-            project: 0,
-            target: None,
-            xattrs: Vec::new(),
-        };
+        let new = NewInode::new(ino, FileType::Regular);
         let (dir, name) = (Ino::ROOT, name.as_bytes().into());
         self.meta.perform(Request::Make { dir, name, new }).unwrap();
         self.flush(ino, byte);

@@ -11,7 +11,7 @@ use holdfast_cluster::meta::{
 use holdfast_core::store::Version;
 use holdfast_testkit::rng::{Rng, pattern};
 use holdfast_testkit::{effort, seed};
-use holdfast_types::{Errno, FileFlags, FileType, Ino, RenameFlags, Time, XattrSet};
+use holdfast_types::{Errno, FileType, Ino, RenameFlags, Time, XattrSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,16 +88,9 @@ impl Run {
 
     fn new_inode(&mut self, kind: FileType) -> NewInode {
         NewInode {
-            ino: Ino(self.deal(1)),
-            kind,
             perm: self.random.below(0o1000) as u16,
             uid: self.random.below(3) as u32,
-            gid: 0,
-            rdev: 0,
-            flags: FileFlags::empty(),
-            project: 0,
-            target: None,
-            xattrs: Vec::new(),
+            ..NewInode::new(Ino(self.deal(1)), kind)
         }
     }
 

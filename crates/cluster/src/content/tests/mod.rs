@@ -10,7 +10,7 @@ use super::{FileOptions, Files, Written};
 use crate::memory::{Database, MemoryObjects};
 use crate::meta::{Answer, Meta, NewInode, Node, Request, Settings};
 use crate::numbers::Numbers;
-use holdfast_types::{FileFlags, FileType, Ino, Result};
+use holdfast_types::{FileType, Ino, Result};
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,16 +54,11 @@ impl Client {
             dir: Ino::ROOT,
             name: name.as_bytes().into(),
             new: NewInode {
-                ino: self.numbers.in_directory(Ino::ROOT).unwrap(),
-                kind: FileType::Regular,
                 perm: 0o644,
-                uid: 0,
-                gid: 0,
-                rdev: 0,
-                flags: FileFlags::empty(),
-                project: 0,
-                target: None,
-                xattrs: Vec::new(),
+                ..NewInode::new(
+                    self.numbers.in_directory(Ino::ROOT).unwrap(),
+                    FileType::Regular,
+                )
             },
         };
         let Answer::Done { entry, touched, .. } = self.meta.perform(request).unwrap() else {

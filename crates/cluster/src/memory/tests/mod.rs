@@ -7,7 +7,7 @@ mod sessions;
 use super::Database;
 use crate::meta::{Answer, Beat, BeatAnswer, Message, Meta, NewInode, Node, Request, Settings};
 use holdfast_core::store::Version;
-use holdfast_types::{FileFlags, FileType, Ino, RenameFlags, Result, Time};
+use holdfast_types::{FileType, Ino, RenameFlags, Result, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,16 +41,10 @@ impl Two {
 
     fn new_inode(&self, kind: FileType) -> NewInode {
         NewInode {
-            ino: Ino(self.number()),
-            kind,
             perm: 0o644,
             uid: 7,
             gid: 8,
-            rdev: 0,
-            flags: FileFlags::empty(),
-            project: 0,
-            target: None,
-            xattrs: Vec::new(),
+            ..NewInode::new(Ino(self.number()), kind)
         }
     }
 

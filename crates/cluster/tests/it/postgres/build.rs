@@ -3,21 +3,13 @@
 use holdfast_cluster::meta::{
     Change, Content, Edit, Extent, Flush, Meta, NewInode, Pages, Request, Size,
 };
-use holdfast_types::{FileFlags, FileType, Ino, RenameFlags, Time, XattrSet};
+use holdfast_types::{FileType, Ino, RenameFlags, Time, XattrSet};
 
 /// A new inode.
 pub(super) fn new(ino: u64, kind: FileType) -> NewInode {
     NewInode {
-        ino: Ino(ino),
-        kind,
         perm: 0o644,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        flags: FileFlags::empty(),
-        project: 0,
-        target: None,
-        xattrs: Vec::new(),
+        ..NewInode::new(Ino(ino), kind)
     }
 }
 
