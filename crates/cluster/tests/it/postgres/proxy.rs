@@ -2,8 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The way that bytes take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +17,23 @@ pub(super) struct Proxy {
     state: Arc<State>,
 }
 
+/// Bytes that pass before a connection is cut, by the way.
 #[derive(Default)]
-struct State {
-    /// Bytes that pass before a connection is cut, by the way; negative: none is.
-    left: [AtomicI64; 2],
+struct State(Mutex<[Option<u64>; 2]>);
+
+impl State {
+    fn with<T>(&self, way: usize, change: impl FnOnce(&mut Option<u64>) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)[way])
+    }
+
+    /// Lets bytes pass. Returns how many go on before the cut, if it is among them.
+    fn pass(&self, way: usize, count: usize) -> Option<usize> {
+        self.with(way, |left| {
+            let before = (*left)?;
+            *left = before.checked_sub(count as u64);
+            left.is_none().then_some(before as usize)
+        })
+    }
 }
 
 impl Proxy {
@@ -29,10 +41,6 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State::default());
-        state
-            .left
-            .iter()
-            .for_each(|left| left.store(-1, Ordering::SeqCst));
         let proxy = Self {
             port,
             state: Arc::clone(&state),
@@ -58,27 +66,22 @@ impl Proxy {
 
     /// Cuts the connection that carries the byte after this number of them.
     pub(super) fn cut_after(&self, way: Way, bytes: u64) {
-        self.state.left[way as usize].store(bytes as i64, Ordering::SeqCst);
+        self.state.with(way as usize, |left| *left = Some(bytes));
     }
 
     /// Is the cut still to come? It is called off.
     pub(super) fn call_off(&self, way: Way) -> bool {
-        self.state.left[way as usize].swap(-1, Ordering::SeqCst) >= 0
+        self.state.with(way as usize, Option::take).is_some()
     }
 }
 
 fn pass(way: usize, mut from: TcpStream, mut to: TcpStream, state: &State) {
     let mut buf = [0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut buf) {
-        let left = state.left[way].load(Ordering::SeqCst);
-        let cut = (0..count as i64).contains(&left);
-        let goes = if cut { left as usize } else { count };
-        if to.write_all(&buf[..goes]).is_err() || cut {
-            state.left[way].store(-1, Ordering::SeqCst);
+        // Before the bytes go: their answer may call the cut off.
+        let cut = state.pass(way, count);
+        if to.write_all(&buf[..cut.unwrap_or(count)]).is_err() || cut.is_some() {
             break;
-        }
-        if left >= 0 {
-            state.left[way].store(left - count as i64, Ordering::SeqCst);
         }
     }
     // Errors: the other side ended it before.
