@@ -431,9 +431,9 @@ def test_a_killed_daemon_hangs_no_worker(
                 try:
                     busy(mounted, part)
                 except OSError as error:
-                    # Of the mount that broke.
-                    broken = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
-                    code = 0 if error.errno in broken else 2
+                    # Of the mount that broke. The kernel cancels what waits in the rings.
+                    broken = (errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED, errno.EIO)
+                    code = 0 if error.errno in broken else error.errno or 2
                 finally:
                     os._exit(code)
             workers[child] = part
