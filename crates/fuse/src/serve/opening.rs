@@ -50,11 +50,8 @@ impl CoreOperations {
         let asked = flags | asked_to_append(request.flags);
         // The kernel may hold attributes and pages that are older than an open allows. After ESTALE
         // it looks the name up again, which brings new attributes, and opens once more.
-        if let Some(revalidator) = &self.revalidator
-            && let Err(error) = self.fs.look_before_open(&node)
-        {
-            revalidator.missed(ino);
-            return Err(error);
+        if self.revalidator.is_some() {
+            self.fs.look_before_open(&node)?;
         }
         let file = self.fs.open(&caller(cx), &node, asked)?;
         file.set_flags(flags);
@@ -169,10 +166,8 @@ impl CoreOperations {
         // If an access time update is due, the kernel drops its pages so that the first read is a
         // request.
         let is_unseen = !self.fs.is_access_time_due(file);
-        // The notification that drops the pages of before a missed change may still be queued.
-        let revalidator = self.revalidator.as_ref();
-        let is_old =
-            revalidator.is_some_and(|revalidator| revalidator.has_missed(file.node().ino()));
+        // The notification that drops the pages of before a change may still be queued.
+        let is_old = self.revalidator.is_some() && self.notifier.is_queued(file.node().ino());
         let keeps = kept && !passed && is_unseen && !is_old;
         flags.set(OpenReply::KEEP_CACHE, keeps);
         // The kernel sends an append through its page cache page by page: others could append in

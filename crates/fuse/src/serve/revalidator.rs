@@ -10,7 +10,7 @@
 //! open files the thread sleeps.
 //!
 //! # Locking
-//! `over` and `missed` are leaves.
+//! `over` is a leaf.
 
 use super::handles::Handles;
 use crate::Config;
@@ -20,21 +20,19 @@ use holdfast_core::{
 };
 use parking_lot::{Condvar, Mutex};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// How often open files are revalidated where attributes have no validity.
 const REVALIDATE_EVERY: Duration = Duration::from_millis(250);
 /// Stack of the thread: it only calls the store.
 const STACK: usize = 256 << 10;
-/// Longest time that a notification takes to reach the kernel.
-const MISSED: Duration = Duration::from_secs(1);
 
 /// Revalidates open files.
 pub(super) struct Revalidator {
@@ -44,8 +42,6 @@ pub(super) struct Revalidator {
     /// Guards the end of the thread.
     over: Mutex<bool>,
     wake: Condvar,
-    /// Files that changed unnoticed before an open, and when that was found; for [`MISSED`].
-    missed: Mutex<HashMap<Ino, Instant>>,
 }
 
 impl Revalidator {
@@ -69,7 +65,6 @@ impl Revalidator {
             idle: AtomicBool::new(false),
             over: Mutex::new(false),
             wake: Condvar::new(),
-            missed: Mutex::default(),
         });
         let (own, fs, handles) = (revalidator.clone(), fs.clone(), handles.clone());
         thread::Builder::new()
@@ -89,20 +84,6 @@ impl Revalidator {
             drop(over);
             self.wake.notify_one();
         }
-    }
-
-    /// An open found that a change of this file was missed.
-    pub(super) fn missed(&self, ino: Ino) {
-        let now = Instant::now();
-        let mut missed = self.missed.lock();
-        missed.retain(|_, at| now - *at < MISSED);
-        missed.insert(ino, now);
-    }
-
-    /// May the kernel have pages of before a missed change of this file?
-    pub(super) fn has_missed(&self, ino: Ino) -> bool {
-        let missed = self.missed.lock();
-        missed.get(&ino).is_some_and(|at| at.elapsed() < MISSED)
     }
 
     /// Ends the thread, after the store's answer that it may be waiting for.

@@ -7,6 +7,9 @@
 //! is dropped while the connection lives. When the kernel is slow, callers wait, unless they serve
 //! requests.
 //!
+//! A notification of an inode by a request is sent [after its reply](AFTER_REPLY): the kernel would
+//! drop the attributes in the reply. Until then [`Notifier::is_queued`].
+//!
 //! The kernel ignores a notification of an inode until it has processed the first reply with it,
 //! and then fills its caches from that reply. When it does so cannot be observed. So a notification
 //! of an unknown inode is [late](Resend): it is repeated until the kernel accepts it or has no
@@ -33,6 +36,8 @@ use std::{
 const QUEUE_MAX: usize = 16384;
 /// Inodes in one prune notification, at most.
 const PRUNE_MAX: usize = 512;
+/// Usual limit of the time from a change that a request finds until the kernel has its reply.
+const AFTER_REPLY: Duration = Duration::from_millis(50);
 /// How far back in the queue an equal notification is searched.
 const REPEATS: usize = 8;
 
@@ -61,8 +66,30 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Notification>,
+    /// Notifications of inodes by threads that serve requests, in the order of their due times.
+    later: VecDeque<(Instant, Notification)>,
     sending: bool,
     closed: bool,
+}
+
+impl State {
+    /// Queues a notification, unless an equal one is queued: that is sent after this change too.
+    fn put(&mut self, notification: Notification) {
+        let is_queued = matches!(notification, Notification::Inode { .. })
+            && (self.queue.iter().rev().take(REPEATS)).any(|last| *last == notification);
+        if !is_queued {
+            self.queue.push_back(notification);
+        }
+    }
+
+    /// Queues what is due. Returns the time until more is.
+    fn ripen(&mut self, now: Instant) -> Option<Duration> {
+        while self.later.front().is_some_and(|(due, _)| *due <= now) {
+            let (_, notification) = self.later.pop_front()?;
+            self.put(notification);
+        }
+        Some(self.later.front()?.0 - now)
+    }
 }
 
 impl Notifier {
@@ -116,40 +143,53 @@ impl Notifier {
         }
     }
 
-    /// Waits until the queue is empty and sent.
+    /// Waits until what is queued is sent. Nothing waits for a reply.
     pub fn flush(&self) {
         let mut state = self.shared.state.lock();
+        state.ripen(Instant::now() + AFTER_REPLY);
+        self.shared.work.notify_one();
         while (state.sending || !state.queue.is_empty()) && !state.closed {
             self.shared.room.wait(&mut state);
         }
     }
 
+    /// May a notification of this inode still have to reach the kernel?
+    pub(crate) fn is_queued(&self, ino: Ino) -> bool {
+        let state = self.shared.state.lock();
+        let later = state.later.iter().map(|(_, notification)| notification);
+        let is_of =
+            |it: &Notification| matches!(it, Notification::Inode { ino: of, .. } if *of == ino);
+        state.sending || state.queue.iter().chain(later).any(is_of)
+    }
+
     /// Length of the queue.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
-        self.shared.state.lock().queue.len()
+        {
+            let state = self.shared.state.lock();
+            state.queue.len() + state.later.len()
+        }
     }
 
     fn queue(&self, notification: Notification) {
         let mut state = self.shared.state.lock();
-        while state.queue.len() >= QUEUE_MAX && !state.closed && !is_serving() {
+        let serves = is_serving();
+        while state.queue.len() >= QUEUE_MAX && !state.closed && !serves {
             self.shared.room.wait(&mut state);
         }
-        if !state.closed {
-            // An equal notification in the queue is sent after this change too.
-            if let Notification::Inode { .. } = notification
-                && state
-                    .queue
-                    .iter()
-                    .rev()
-                    .take(REPEATS)
-                    .any(|last| *last == notification)
-            {
+        if state.closed {
+            return;
+        }
+        if serves && matches!(notification, Notification::Inode { .. }) {
+            let due = Instant::now() + AFTER_REPLY;
+            state.later.push_back((due, notification));
+            if state.later.len() > 1 {
                 return;
             }
-            state.queue.push_back(notification);
-            self.shared.work.notify_one();
+        } else {
+            state.put(notification);
         }
+        self.shared.work.notify_one();
     }
 
     /// The connection is gone.
@@ -157,6 +197,7 @@ impl Notifier {
         let mut state = self.shared.state.lock();
         state.closed = true;
         state.queue.clear();
+        state.later.clear();
         self.shared.work.notify_all();
         self.shared.room.notify_all();
     }
@@ -176,7 +217,11 @@ impl Notifier {
         let mut resend = Resend::default();
         let mut state = self.shared.state.lock();
         while !state.closed {
-            let pause = resend.pause(Instant::now());
+            let now = Instant::now();
+            let pause = [state.ripen(now), resend.pause(now)]
+                .into_iter()
+                .flatten()
+                .min();
             if state.queue.is_empty() && pause != Some(Duration::ZERO) {
                 match pause {
                     Some(pause) => drop(self.shared.work.wait_for(&mut state, pause)),
@@ -226,5 +271,31 @@ impl Drop for End<'_> {
                 .fail("the thread of the notifications panicked");
         }
         self.notifier.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_by_a_request_is_queued_after_its_reply() {
+        let notifier = Notifier::new();
+        let request = notifier.clone();
+        let serve = move || {
+            crate::transport::mark_serving();
+            request.invalidate_inode(Ino(7), 0, 0);
+        };
+        thread::spawn(serve).join().unwrap();
+        notifier.invalidate_inode(Ino(8), 0, 0);
+        let mut state = notifier.shared.state.lock();
+        assert_eq!(state.queue.len(), 1);
+        let pause = state.ripen(Instant::now()).expect("one is not due");
+        assert!(pause <= AFTER_REPLY, "{pause:?}");
+        assert_eq!(state.ripen(Instant::now() + AFTER_REPLY), None);
+        assert_eq!(state.queue.len(), 2);
+        drop(state);
+        let queued = [7, 8, 9].map(|ino| notifier.is_queued(Ino(ino)));
+        assert_eq!(queued, [true, true, false]);
     }
 }

@@ -13,7 +13,7 @@ thread_local! {
 
 /// Marks this thread as one that serves requests, and so must never wait for the kernel to
 /// take a notification.
-fn mark_serving() {
+pub(crate) fn mark_serving() {
     SERVING.set(true);
 }
 
