@@ -6,7 +6,7 @@ use super::encode::{encode, number};
 use super::error::ConnectError;
 use super::install;
 use super::rows::{self, get, malformed};
-use crate::connections::{self, Batches, Connector, Link, Notified, Runtime, Trouble};
+use crate::connections::{self, Batches, Connector, Link, Notified, Runtime, Trouble, chain};
 use crate::meta::{
     Answer, Beat, BeatAnswer, ClientInfo, Content, Directory, Found, Meta, Node, Request, Settings,
     Staged, Usage,
@@ -441,6 +441,9 @@ impl Meta for Session {
         // A check takes as long as the tables are large.
         self.runtime
             .wait(checked)
-            .map_err(|error: tokio_postgres::Error| malformed(error))
+            .map_err(|error: tokio_postgres::Error| {
+                tracing::error!("the check was not finished: {}", chain(&error));
+                Errno::EIO
+            })
     }
 }
