@@ -121,7 +121,8 @@ race_of_log() { # A B
         lines=()
         # Between two logs there is none.
         { mapfile lines <"$2/log"; } 2>/dev/null || true
-        first=${lines[0]%% *}
+        first=${lines[0]-}
+        first=${first%% *}
         for at in "${!lines[@]}"; do
             case ${#lines[at]}-${lines[at]} in
             20?-"$((first + at)) "*000$'\n') ;;
@@ -135,18 +136,42 @@ race_of_log() { # A B
     promise "a log that grows and is renamed has whole lines" "$races" "$bad"
 }
 
+# Files get another owner on one mount; it changes them on the other, and asks nothing before.
+race_of_owners() { # A B
+    local n k tried=0 bad=0
+    for n in $(seq $(((races + 9) / 10))); do
+        for k in "${TEN[@]}"; do
+            : >"$2/$n-$k"
+            chown 65534 "$2/$n-$k"
+        done
+        pause 1.6
+        chmod 700 "$1/$n"-*
+        chown 0 "$2/$n"-*
+        pause 1.6
+        for k in "${TEN[@]}"; do
+            tried=$((tried + 1))
+            # Root, without its power over the files of others.
+            setpriv --bounding-set=-fowner --inh-caps=-fowner \
+                perl -e 'chmod 0640, @ARGV or exit 1' "$1/$n-$k" || bad=$((bad + 1))
+        done
+    done
+    promise "a new owner can change a file on the other mount" "$tried" "$bad"
+}
+
 # All of them at once, each in a folder of its own: most of their time they wait.
 all_races() { # A B
     local race jobs=()
-    for race in moves creation replacement content removal unlink log; do
+    for race in moves creation replacement content removal unlink log owners; do
         mkdir "$1/$race"
         soon test -d "$2/$race"
         "race_of_$race" "$1/$race" "$2/$race" >"$WORK/race-$race" &
         jobs+=($!)
     done
-    wait "${jobs[@]}" || note_broken "a race ended early"
+    for race in "${jobs[@]}"; do
+        wait "$race" || note_broken "a race ended early"
+    done
     cat "$WORK"/race-*
-    for race in moves creation replacement content removal unlink log; do
+    for race in moves creation replacement content removal unlink log owners; do
         rm -r "${1:?}/$race"
     done
 }
