@@ -34,7 +34,7 @@ pub(super) struct Signal {
 #[derive(Default)]
 pub(super) struct Signals {
     pub(super) runs: bool,
-    /// There are files where there were none.
+    /// There are files where there were none, or one fills a pack.
     pub(super) more: bool,
     /// Too much waits.
     pub(super) urgent: bool,
@@ -66,9 +66,14 @@ impl Dirty {
         files.entry(file.ino).or_insert_with(|| Arc::clone(file));
         drop(files);
         if was_empty {
-            self.signal.state.lock().more = true;
-            self.signal.wake.notify_one();
+            self.look();
         }
+    }
+
+    /// Has the writeback thread look for files that are due.
+    pub(super) fn look(&self) {
+        self.signal.state.lock().more = true;
+        self.signal.wake.notify_one();
     }
 
     pub(super) fn hurry(&self) {

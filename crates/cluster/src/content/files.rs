@@ -175,6 +175,10 @@ impl Files {
         if is_dirty != (counted.0 > 0) {
             self.dirty.list(file, is_dirty);
         }
+        let full = self.limits.pack();
+        if counted.0 < full && dirty >= full && !state.flushing {
+            self.dirty.look();
+        }
         if dirty > counted.0 || clean > counted.1 {
             self.added(dirty.saturating_sub(counted.0) + clean.saturating_sub(counted.1));
         }

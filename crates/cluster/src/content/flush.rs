@@ -26,6 +26,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 const REQUESTS: usize = 16;
 /// Objects that are stored at once.
 const OBJECTS: u64 = 8;
+/// The least bytes of a pack if there are several.
+const PACK: u64 = 4 << 20;
 /// The longest time between two attempts of the writeback thread.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -208,8 +210,11 @@ impl Files {
                 pages,
             })
         });
-        let most = self.limits.pack();
-        let packs = distribute(parts, most);
+        let parts: Vec<Part> = parts.collect();
+        // As many as can be stored at once, unless they are small.
+        let bytes = parts.iter().map(|part| part.pages * PAGE).sum::<u64>();
+        let most = (bytes / OBJECTS).max(PACK).min(self.limits.pack());
+        let packs = distribute(parts.into_iter(), most);
         let page = |part: &Part, page: u64, out: &mut Vec<u8>| {
             if let Ok(Some(plan)) = &plans[part.file] {
                 plan.page(&left[part.file].1.waiting.layer, page, out);

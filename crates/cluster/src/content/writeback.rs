@@ -1,7 +1,7 @@
 //! Files that wait for the database, and the thread `holdfast-dirty` that brings them there.
 //!
-//! A file goes one second after its last change, five seconds after its first, and as soon as half
-//! of the limit of dirty bytes is reached. At the limit writers wait.
+//! A file goes one second after its last change, five seconds after its first, as soon as it fills
+//! a pack, and as soon as half of the limit of dirty bytes is reached. At the limit writers wait.
 
 use super::dirty::{FILES, Signal};
 use super::file::State;
@@ -67,7 +67,7 @@ impl Files {
         let (mut due, mut next) = (Vec::new(), None::<Instant>);
         for file in self.dirty.files() {
             let state = file.state.lock();
-            let Some(at) = due_at(&state, urgent) else {
+            let Some(at) = due_at(&state, urgent, self.limits.pack()) else {
                 continue;
             };
             let first = state.waiting.as_ref().map_or(now, |it| it.first);
@@ -97,12 +97,12 @@ impl Files {
 }
 
 /// When is a file to be flushed? `None`: nothing of it waits, or it is on its way.
-fn due_at(state: &State, urgent: bool) -> Option<Instant> {
+fn due_at(state: &State, urgent: bool, pack: u64) -> Option<Instant> {
     let waiting = state.waiting.as_ref()?;
     if state.flushing {
         return None;
     }
-    let at = match urgent {
+    let at = match urgent || waiting.memory() >= pack {
         true => waiting.first,
         false => (waiting.last + REST).min(waiting.first + LONGEST),
     };

@@ -6,7 +6,7 @@ use crate::memory::{Database, Fault, MemoryObjects};
 use holdfast_types::Errno;
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn writes_during_a_flush_are_not_lost() {
@@ -146,6 +146,26 @@ fn writers_wait_at_the_limit_and_go_on_with_the_store() {
     for step in 0..64 {
         assert!(other.read(ino, step << 18, 1 << 18) == [step as u8; 1 << 18]);
     }
+}
+
+#[test]
+fn a_file_that_fills_a_pack_goes_while_it_is_written() {
+    let (database, objects) = (Database::new(settings(4096)), MemoryObjects::new());
+    let options = FileOptions {
+        dirty: Some(4 << 20),
+        ..quick()
+    };
+    let client = Client::new(&database, &objects, options);
+    let other = Client::new(&database, &objects, quick());
+    let (ino, begun) = (client.make("file"), Instant::now());
+    client.write(ino, 0, &[1; 5 << 18]).unwrap();
+    wait_for("the first pack", || {
+        client.write(ino, 0, &[2]).unwrap();
+        other.load(ino).record.size == 5 << 18
+    });
+    // A file that changes without an end goes after five seconds in any case.
+    let time = begun.elapsed();
+    assert!(time < Duration::from_secs(4), "{time:?}");
 }
 
 #[test]
