@@ -8,6 +8,8 @@ const DIRTY: u64 = 64 << 20;
 const CLEAN: u64 = 128 << 20;
 /// The least of both.
 const LEAST: u64 = 1 << 20;
+/// The most bytes of blocks. The core keeps what is read of files.
+const BLOCKS: u64 = 256 << 20;
 
 /// Limits, and the bytes that count against them.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ impl Limits {
 
     /// Bytes of blocks.
     pub(super) fn blocks(&self) -> u64 {
-        self.clean.load(Relaxed) / 4 * 3
+        (self.clean.load(Relaxed) / 4 * 3).min(BLOCKS)
     }
 
     /// Bytes of a pack: a part of what may wait, so that packs in the making are few.
@@ -70,7 +72,7 @@ mod tests {
         let limits = Limits::new(None);
         limits.set(800 << 20, 400 << 20);
         assert_eq!((limits.dirty(), limits.pack()), (100 << 20, pack::MOST));
-        assert_eq!((limits.files(), limits.blocks()), (100 << 20, 300 << 20));
+        assert_eq!((limits.files(), limits.blocks()), (100 << 20, BLOCKS));
         let limits = Limits::new(Some(50 << 20));
         limits.set(800 << 20, 0);
         assert_eq!((limits.dirty(), limits.files()), (50 << 20, LEAST / 4));

@@ -76,9 +76,9 @@ impl Readahead {
         }
     }
 
-    /// The largest window: a quarter of the cache, so that blocks are read before they go.
+    /// The largest window: an eighth of the cache, so that blocks are read before they go.
     pub(super) fn most(&self) -> u64 {
-        self.blocks.limit.load(Relaxed) / 4
+        self.blocks.limit.load(Relaxed) / 8
     }
 
     /// Brings blocks, unless too much is on its way already.
