@@ -1,8 +1,7 @@
 //! Blocks of objects: in memory, on disk, or from the object store.
 //!
 //! A block is 256 KiB of an object, or less where the object ends. Neighbours in a pack come along.
-//! Where an object ends is not known, only that what is mapped lies within it: a store that does
-//! not cut ranges at the end is asked once more, for what is needed.
+//! Where an object ends is not known, only that what is mapped lies within it.
 //!
 //! *Locking.* `state` is a leaf, and held for no request. A block that is on its way is in
 //! `pending`: others that need it wait for `arrived`.
@@ -21,8 +20,6 @@ use std::time::Instant;
 
 /// Bytes of a block.
 pub(super) const BLOCK: u64 = 256 << 10;
-/// Bytes of a range that is asked for at once.
-const RANGE: u64 = 4 << 20;
 /// Objects that are asked at once for one read.
 const AT_ONCE: usize = 8;
 
@@ -37,6 +34,8 @@ pub(super) struct Blocks {
     state: Mutex<State>,
     arrived: Condvar,
     pub(super) bytes: AtomicU64,
+    /// Memory for blocks that are on their way.
+    pub(super) fetching: AtomicU64,
     /// Bytes that it may keep.
     pub(super) limit: AtomicU64,
     disk: Option<Arc<Disk>>,
@@ -52,8 +51,22 @@ struct State {
 /// Blocks that a thread fetches. Others may fetch them when it ends.
 struct Pending<'b>(&'b Blocks, &'b Wants);
 
+impl<'b> Pending<'b> {
+    fn new(blocks: &'b Blocks, wants: &'b Wants) -> Self {
+        let this = Self(blocks, wants);
+        blocks.fetching.fetch_add(this.memory(), Relaxed);
+        this
+    }
+
+    /// Answers of the object store, and blocks that are copied from them.
+    fn memory(&self) -> u64 {
+        2 * self.1.len() as u64 * BLOCK
+    }
+}
+
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
+        self.0.fetching.fetch_sub(self.memory(), Relaxed);
         let mut state = self.0.state.lock();
         for key in self.1.keys() {
             state.pending.remove(key);
@@ -74,6 +87,7 @@ impl Blocks {
             }),
             arrived: Condvar::new(),
             bytes: AtomicU64::new(0),
+            fetching: AtomicU64::new(0),
             limit: AtomicU64::new(limit),
             disk,
         }
@@ -103,7 +117,7 @@ impl Blocks {
         loop {
             let (mine, waits) = self.take_on(wants, &mut found, begun)?;
             if !mine.is_empty() {
-                let pending = Pending(self, &mine);
+                let pending = Pending::new(self, &mine);
                 let loaded = self.fetch(&mine).inspect_err(|&error| {
                     // Those that wait fail as well. A caller that was ended is no failure.
                     if error != Errno::EINTR {
@@ -248,39 +262,14 @@ impl Blocks {
 
     /// Fetches blocks of an object, which are in order.
     fn fetch_object(&self, object: u64, blocks: &[(Key, u64)]) -> Result<Found> {
-        let whole = self.fetch_ranges(object, blocks, |_| BLOCK);
-        match whole {
-            Err(Errno::EIO) => self.fetch_ranges(object, blocks, |needed| needed),
-            whole => whole,
-        }
-    }
-
-    /// Fetches blocks as far as `len` says of the bytes that are needed.
-    fn fetch_ranges(
-        &self,
-        object: u64,
-        blocks: &[(Key, u64)],
-        len: impl Fn(u64) -> u64,
-    ) -> Result<Found> {
-        let mut ranges = Vec::<Range<u64>>::new();
-        for &((_, block), needed) in blocks {
-            let start = block * BLOCK;
-            let end = start.saturating_add(len(needed));
-            match ranges.last_mut() {
-                Some(last) if last.end == start && start - last.start < RANGE => last.end = end,
-                _ => ranges.push(start..end),
-            }
-        }
+        let range = |&((_, block), _): &(Key, u64)| block * BLOCK..(block + 1) * BLOCK;
+        let ranges: Vec<Range<u64>> = blocks.iter().map(range).collect();
         let read = self.objects.get(object, &ranges)?;
-        let find = |&(key, needed): &(Key, u64)| {
-            let start = key.1 * BLOCK;
-            let mut found = ranges.iter().zip(&read);
-            let (range, bytes) = found.find(|(range, _)| range.contains(&start))?;
-            let bytes = bytes.get(usize::try_from(start - range.start).ok()?..)?;
-            let bytes = &bytes[..bytes.len().min(BLOCK as usize)];
-            (bytes.len() as u64 >= needed).then(|| (key, Arc::<[u8]>::from(bytes)))
-        };
-        let found: Option<Found> = blocks.iter().map(find).collect();
-        found.ok_or(Errno::EIO)
+        let whole = (read.iter().zip(blocks)).all(|(bytes, (_, len))| bytes.len() as u64 >= *len);
+        if !whole || read.len() != blocks.len() {
+            tracing::warn!("object {object} is shorter than its map");
+            return Err(Errno::EIO);
+        }
+        Ok(blocks.iter().map(|(key, _)| *key).zip(read).collect())
     }
 }

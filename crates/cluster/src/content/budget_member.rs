@@ -33,10 +33,11 @@ impl Member for Files {
     fn usage(&self) -> Usage {
         let queued = self.disk.as_ref().map_or(0, |disk| disk.queued());
         let clean = self.table.clean.load(Relaxed) + self.blocks.bytes.load(Relaxed);
-        let dirty = self.dirty.bytes.load(Relaxed) + self.limits.packing.load(Relaxed);
-        Usage::NONE
-            .with(Class::Content, clean)
-            .with(Class::Dirty, dirty + queued)
+        let passing = self.limits.packing.load(Relaxed) + self.blocks.fetching.load(Relaxed);
+        Usage::NONE.with(Class::Content, clean).with(
+            Class::Dirty,
+            self.dirty.bytes.load(Relaxed) + passing + queued,
+        )
     }
 
     fn limit(&self, all: u64, own: u64) {

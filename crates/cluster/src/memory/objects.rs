@@ -91,7 +91,7 @@ impl Objects for MemoryObjects {
         Ok(())
     }
 
-    fn get(&self, object: u64, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>> {
+    fn get(&self, object: u64, ranges: &[Range<u64>]) -> Result<Vec<Arc<[u8]>>> {
         self.call();
         let content = {
             let mut held = self.held.lock();
@@ -105,7 +105,7 @@ impl Objects for MemoryObjects {
             let start = usize::try_from(range.start).map_err(|_| Errno::EIO)?;
             let end = usize::try_from(range.end).map_err(|_| Errno::EIO)?;
             let end = end.min(content.len());
-            content.get(start..end).map(Vec::from).ok_or(Errno::EIO)
+            content.get(start..end).map(Arc::from).ok_or(Errno::EIO)
         };
         ranges.iter().map(read).collect()
     }
@@ -144,12 +144,12 @@ mod tests {
         assert_eq!(objects.put(7, Vec::new()), Err(Errno::EIO));
         objects.put(9, Vec::new()).unwrap();
         let read = objects.get(7, &[0..3, 6..7]).unwrap();
-        assert_eq!(read, [b"con".to_vec(), b"t".to_vec()]);
+        assert_eq!(read, [Arc::from(*b"con") as Arc<[u8]>, Arc::from(*b"t")]);
         let mut found = Vec::new();
         objects.list(7, 10, &mut found).unwrap();
         assert_eq!(found, [9]);
         let cut = objects.get(7, &[5..7, 6..8]).unwrap();
-        assert_eq!(cut, [b"nt".to_vec(), b"t".to_vec()]);
+        assert_eq!(cut, [Arc::from(*b"nt") as Arc<[u8]>, Arc::from(*b"t")]);
         assert_eq!(objects.get(7, &[0..1, 8..9]), Err(Errno::EIO));
         objects.delete(&[7, 8]).unwrap();
         assert_eq!(objects.get(7, &[]), Err(Errno::ENOENT));

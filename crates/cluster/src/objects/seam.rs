@@ -2,6 +2,7 @@
 
 use holdfast_types::Result;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A store of immutable objects, which are named by numbers that the database dealt. No number is
 /// used twice. All calls block.
@@ -18,7 +19,7 @@ pub trait Objects: Send + Sync + 'static {
     ///
     /// # Errors
     /// `ENOENT`: there is no such object. `EIO`: it could not be read, or a range begins behind it.
-    fn get(&self, object: u64, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>>;
+    fn get(&self, object: u64, ranges: &[Range<u64>]) -> Result<Vec<Arc<[u8]>>>;
 
     /// Deletes objects; those that do not exist are deleted already.
     ///

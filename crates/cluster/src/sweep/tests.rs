@@ -101,7 +101,7 @@ fn bodies_move_into_one_pack_and_read_the_same() {
                 .unwrap();
             let mut expected = vec![byte; len];
             expected.resize(4096, 0);
-            assert!(read[0] == expected);
+            assert!(*read[0] == expected);
         }
     }
     assert_eq!(swept.meta.usage().unwrap().staged, 0);
