@@ -99,8 +99,8 @@ pub fn connect(config: Config) -> Result<Arc<dyn Meta>, ConnectError> {
 
 /// The longest time for which a lost connection hears no notification.
 const LISTEN: Duration = Duration::from_secs(5);
-/// The least time between two rings.
-const RING: Duration = Duration::from_millis(1);
+/// The least time between two rings, so that one is for several changes.
+const RING: Duration = Duration::from_millis(20);
 
 /// Notifies other sessions after changes that they have messages of, and listens.
 fn ring(

@@ -1,9 +1,10 @@
 -- What others are told of changes, in the transaction that changes it.
 
 -- A session that was not heard of for ten seconds is told nothing: its next beat finds that five
--- have passed, and everything that it knew is dropped.
+-- have passed, and everything that it knew is dropped. Returns whether others are to be notified
+-- at once. The times of a directory in which names changed can wait for their next beats.
 CREATE FUNCTION notify_others(p_sid int8, p_told int8[], words int8[], blobs bytea[],
-    results result[], p_now int8) RETURNS void LANGUAGE plpgsql AS $$
+    results result[], p_now int8) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     w int4 := 1;
     b int4 := 1;
@@ -16,6 +17,7 @@ DECLARE
     v_inos int8[] := '{}';
     v_content boolean[] := '{}';
     v_topic int8;
+    v_rings boolean := false;
 BEGIN
     FOREACH v_result IN ARRAY results LOOP
         v_op := words[w];
@@ -29,6 +31,7 @@ BEGIN
                         SELECT x.sid, v_dirs[i], false, blobs[b + i - 1]
                         FROM interest x JOIN session s ON s.sid = x.sid
                         WHERE x.dir = v_dirs[i] AND x.sid <> p_sid AND s.heard > v_since;
+                    v_rings := v_rings OR FOUND;
                 END IF;
             END LOOP;
             FOREACH v_touched IN ARRAY v_result.touched LOOP
@@ -39,6 +42,7 @@ BEGIN
                         v_topics := array_append(v_topics, v_topic);
                         v_inos := array_append(v_inos, (v_touched.n).ino);
                         v_content := array_append(v_content, v_op = 9);
+                        v_rings := v_rings OR v_op > 5 OR (v_touched.n).kind <> 4;
                     END IF;
                 END LOOP;
             END LOOP;
@@ -51,6 +55,7 @@ BEGIN
         FROM unnest(v_topics, v_inos, v_content) u (topic, ino, content)
         JOIN interest x ON x.dir = u.topic JOIN session s ON s.sid = x.sid
         WHERE x.sid <> p_sid AND s.heard > v_since GROUP BY x.sid, u.ino;
+    RETURN v_rings;
 END $$;
 
 -- Begins a question of a session that lives. Topics are registered under their locks, so that a

@@ -359,8 +359,7 @@ BEGIN
     IF v_notifies THEN
         SELECT array_agg(DISTINCT dir) INTO v_told
             FROM interest WHERE dir = ANY (v_topics) AND sid <> p_sid;
-        IF v_told IS NOT NULL THEN
-            PERFORM notify_others(p_sid, v_told, words, blobs, results, v_now);
+        IF v_told IS NOT NULL AND notify_others(p_sid, v_told, words, blobs, results, v_now) THEN
             -- The client rings once this is committed.
             results := array_append(results, failed(-3));
         END IF;
