@@ -17,6 +17,7 @@ DECLARE
     v_inos int8[] := '{}';
     v_content boolean[] := '{}';
     v_topic int8;
+    v_told record;
     v_rings boolean := false;
 BEGIN
     FOREACH v_result IN ARRAY results LOOP
@@ -28,9 +29,9 @@ BEGIN
             FOR i IN 1 .. cardinality(v_dirs) LOOP
                 IF v_dirs[i] = ANY (p_told) THEN
                     INSERT INTO inbox (sid, ino, content, name)
-                        SELECT x.sid, v_dirs[i], false, blobs[b + i - 1]
-                        FROM interest x JOIN session s ON s.sid = x.sid
-                        WHERE x.dir = v_dirs[i] AND x.sid <> p_sid AND s.heard > v_since;
+                        SELECT x.sid, v_dirs[i], false, blobs[b + i - 1] FROM interest x
+                        WHERE x.dir = v_dirs[i] AND x.sid <> p_sid
+                        AND (SELECT s.heard FROM session s WHERE s.sid = x.sid) > v_since;
                     v_rings := v_rings OR FOUND;
                 END IF;
             END LOOP;
@@ -50,11 +51,14 @@ BEGIN
         b := b + words[w + 2];
         w := w + words[w + 1];
     END LOOP;
-    INSERT INTO inbox (sid, ino, content)
-        SELECT x.sid, u.ino, bool_or(u.content)
-        FROM unnest(v_topics, v_inos, v_content) u (topic, ino, content)
-        JOIN interest x ON x.dir = u.topic JOIN session s ON s.sid = x.sid
-        WHERE x.sid <> p_sid AND s.heard > v_since GROUP BY x.sid, u.ino;
+    FOR v_told IN SELECT u.topic, u.ino, bool_or(u.content) AS content
+        FROM unnest(v_topics, v_inos, v_content) u (topic, ino, content) GROUP BY 1, 2
+    LOOP
+        INSERT INTO inbox (sid, ino, content)
+            SELECT x.sid, v_told.ino, v_told.content FROM interest x
+            WHERE x.dir = v_told.topic AND x.sid <> p_sid
+            AND (SELECT s.heard FROM session s WHERE s.sid = x.sid) > v_since;
+    END LOOP;
     RETURN v_rings;
 END $$;
 
