@@ -57,8 +57,9 @@ def check(
     )
     assert files_after == files and their_files_after <= their_files + 1
     assert memory_after <= memory + SLACK
-    # What the daemon has read may be in its cache.
-    assert theirs_after <= theirs + 2 * SLACK
+    # What the daemon has read may be in its cache, and each of its threads has a heap that grows in
+    # steps: by 0 to 6 MiB, for 20,000 calls as for 60,000.
+    assert theirs_after <= theirs + 6 * SLACK
 
 
 def missing(volume: Any) -> None:
