@@ -222,6 +222,7 @@ try_full_database() {
     mount_tmpfs "$WORK/small"
     mount -o "remount,size=$([ "$long" = 1 ] && echo 64 || echo 32)m,mode=700" "$WORK/small"
     chown postgres: "$WORK/small"
+    head -c 1000000 /dev/zero >"$WORK/small/reserve"
     mkdir "$WORK/small-objects"
     sql "CREATE TABLESPACE small LOCATION '$WORK/small'" >/dev/null
     sql "CREATE DATABASE small TABLESPACE small" >/dev/null
@@ -238,6 +239,8 @@ try_full_database() {
         timeout 20 rm "$c/$one" || bad=1
     done
     umount_c || bad=1
+    # The server may have to write a file for a new connection ("could not write init file").
+    rm "$WORK/small/reserve"
     mount_c "$small"
     for one in $(seq 4 $((number - 1))); do
         cmp -s "$WORK/body" "$c/$one" || bad=$((bad + 1))
