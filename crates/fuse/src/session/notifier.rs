@@ -8,7 +8,7 @@
 //! requests.
 //!
 //! A notification of an inode by a request is sent [after its reply](AFTER_REPLY): the kernel would
-//! drop the attributes in the reply. Until then [`Notifier::is_queued`].
+//! drop the attributes in the reply. Until then [`Notifier::is_queued`] is true of the inode.
 //!
 //! The kernel ignores a notification of an inode until it has processed the first reply with it,
 //! and then fills its caches from that reply. When it does so cannot be observed. So a notification
@@ -36,7 +36,8 @@ use std::{
 const QUEUE_MAX: usize = 16384;
 /// Inodes in one prune notification, at most.
 const PRUNE_MAX: usize = 512;
-/// Usual limit of the time from a change that a request finds until the kernel has its reply.
+/// Time from a notification by a request until it is sent. The kernel has the reply by then, unless
+/// the machine is overloaded.
 const AFTER_REPLY: Duration = Duration::from_millis(50);
 /// How far back in the queue an equal notification is searched.
 const REPEATS: usize = 8;
@@ -153,7 +154,8 @@ impl Notifier {
         }
     }
 
-    /// May a notification of this inode still have to reach the kernel?
+    /// May a notification of this inode still have to reach the kernel? What is being sent may
+    /// be one.
     pub(crate) fn is_queued(&self, ino: Ino) -> bool {
         let state = self.shared.state.lock();
         let later = state.later.iter().map(|(_, notification)| notification);
@@ -165,10 +167,8 @@ impl Notifier {
     /// Length of the queue.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
-        {
-            let state = self.shared.state.lock();
-            state.queue.len() + state.later.len()
-        }
+        let state = self.shared.state.lock();
+        state.queue.len() + state.later.len()
     }
 
     fn queue(&self, notification: Notification) {
