@@ -262,11 +262,8 @@ impl Blocks {
 
     /// Fetches blocks of an object, which are in order.
     fn fetch_object(&self, object: u64, blocks: &[(Key, u64)]) -> Result<Found> {
-        let range = |&((_, block), _): &(Key, u64)| {
-            let start = block * BLOCK;
-            start..start.saturating_add(BLOCK)
-        };
-        let ranges: Vec<Range<u64>> = blocks.iter().map(range).collect();
+        let starts = blocks.iter().map(|((_, block), _)| block * BLOCK);
+        let ranges: Vec<_> = starts.map(|at| at..at.saturating_add(BLOCK)).collect();
         let read = self.objects.get(object, &ranges)?;
         let whole = (read.iter().zip(blocks)).all(|(bytes, (_, len))| bytes.len() as u64 >= *len);
         if !whole || read.len() != blocks.len() {
